@@ -30,6 +30,7 @@
 #include "daemon/process/machine.h"
 #include "daemon/process/service_notify.h"
 #include "daemon/server.h"
+#include "daemon/service_deposits.h"
 #include "daemon/supervise.h"
 #include "daemon/worker_link.h"
 #include "storage/base/caught.h"
@@ -44,9 +45,14 @@ namespace {
 
 enum ExitCode { kStopped = 0, kCannotStart = 1, kBadSettings = 2, kHeld = 3, kCutShort = 4 };
 
-constexpr int kReadyWaitMs = 300'000;    // --background: so long may reading the cache take
+constexpr int kReadyWaitMs = 300'000;          // --background: so long may reading the cache take
 constexpr std::uint64_t kDrainsEndMs = 5'000;  // drains that do not end in this time are left behind
-constexpr int kQuiesceGraceMs = 10'000;  // beyond quiesce_ms, before a stop that hangs is cut short
+constexpr int kQuiesceGraceMs = 10'000;        // beyond quiesce_ms, before a stop that hangs is cut short
+
+// So often as users make it: the log is no place that they may fill.
+bool NotifyHolder(std::string_view state, int fd) {
+  return NotifyService(Surroundings::OfThisProcess().variable("NOTIFY_SOCKET"), state, fd).ok();
+}
 
 void Notify(std::string_view state) {
   const absl::Status status = NotifyService(Surroundings::OfThisProcess().variable("NOTIFY_SOCKET"), state);
@@ -204,8 +210,12 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   if (const absl::Status status = SetUpLog(config); !status.ok()) return give_up(kBadSettings, MessageOf(status));
   WarnOfJobStep();
   RaiseFileLimit();
+  const Surroundings surroundings = Surroundings::OfThisProcess();
+  const std::shared_ptr<Deposits> deposits =
+      supervisor ? supervisor->deposits()
+                 : DepositsWithService(surroundings.variable("NOTIFY_SOCKET"), surroundings.variable("FDSTORE"));
   const absl::StatusOr<std::unique_ptr<Server>> started =
-      Server::Start(config, supervisor ? Server::Clients::kAdmitted : Server::Clients::kListenedFor);
+      Server::Start(config, supervisor ? Server::Clients::kAdmitted : Server::Clients::kListenedFor, deposits);
   if (!started.ok()) return give_up(kCannotStart, MessageOf(started.status()));
   Server& server = **started;
   spdlog::info("{} ready: socket {}, cache {}", kVersion, server.socket_path(), config.cache.path);
@@ -249,7 +259,8 @@ int ServeAllUsers(const CommandLine& line, const Config& config, std::optional<B
                        Notify(state);
                        if (state == "READY=1")
                          TellReady(background, config.runtime_dir + "/cairnd.sock", config.log_file);
-                     }});
+                     },
+                 .notify_holder = NotifyHolder});
   if (in_order.ok()) return *in_order ? kStopped : kCutShort;
   return GiveUp(background,
                 absl::IsFailedPrecondition(in_order.status()) ? kHeld

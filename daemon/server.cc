@@ -42,10 +42,10 @@ class ServerImpl : public Server {
     core_.reset();
   }
 
-  absl::Status Open(const Config& config) {
+  absl::Status Open(const Config& config, std::shared_ptr<Deposits> deposits) {
     CAIRN_ASSIGN_OR_RETURN(arbiters_, MakeArbiters(config.arbiter));
-    CAIRN_ASSIGN_OR_RETURN(core_,
-                           ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, {}, *arbiters_, peers_.get()));
+    CAIRN_ASSIGN_OR_RETURN(core_, ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, {}, *arbiters_, peers_.get(),
+                                                      std::move(deposits)));
     admin_ = AdminService::Make(core_->core());
     const DaemonIdentity identity = NewIdentity();
     CAIRN_ASSIGN_OR_RETURN(ingest_door_, IngestDoor::Listen({.node_socket = config.runtime_dir + "/cairnd-grpc.sock",
@@ -125,9 +125,10 @@ absl::StatusOr<std::vector<LockFile>> TakeLocks(const Config& config) {
   return locks;
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config, Clients clients) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config, Clients clients,
+                                                      std::shared_ptr<Deposits> deposits) {
   auto server = std::make_unique<ServerImpl>(config, clients);
-  CAIRN_RETURN_IF_ERROR(server->Open(config));
+  CAIRN_RETURN_IF_ERROR(server->Open(config, std::move(deposits)));
   return server;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/config/config.h"
+#include "daemon/data/deposits.h"
 #include "proto/admin.pb.h"
 #include "proto/supervisor.h"
 #include "storage/base/lock_file.h"
@@ -29,8 +30,11 @@ class Server {
 
   // Reads the cache, opens the doors; ready when it returns. REQUIRES: the locks of this configuration (TakeLocks).
   // kAdmitted: applications are not listened for at cairnd.sock, a supervisor hands their connections over.
+  // `deposits`: who holds images for the daemon after this one; what the one before has left is taken up here. Null:
+  // nobody.
   // Any error: a place cannot be used, an address is taken: the message says which and why.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const Config& config, Clients clients = Clients::kListenedFor);
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Config& config, Clients clients = Clients::kListenedFor,
+                                                       std::shared_ptr<Deposits> deposits = nullptr);
 
   // With kAdmitted: takes a connection that a supervisor has accepted. One of another user is refused. Not after Stop.
   virtual void Admit(Door door, UniqueFd connection) = 0;

@@ -10,10 +10,13 @@
 
 #include "daemon/config/ingest_address.h"
 #include "daemon/config/shares.h"
+#include "daemon/data/image_label.h"
 #include "daemon/door/frame_parser.h"
 #include "daemon/door/handshake.h"
 #include "daemon/process/machine.h"
 #include "daemon/process/memory_limit.h"
+#include "daemon/service_deposits.h"
+#include "daemon/supervisor/deposits.h"
 #include "daemon/supervisor/folders.h"
 #include "daemon/supervisor/project_quota.h"
 #include "daemon/supervisor/supervisor.h"
@@ -119,6 +122,10 @@ absl::StatusOr<bool> Supervise(const CommandLine& line, const Config& config, co
       0, local::UNAVAILABLE, "the daemon of all users has no worker for this user now: its log, and root, know why"));
   options.log = Log;
   options.notify = with.notify;
+  if (HeldByService(surroundings.variable("FDSTORE")) > 0) options.notify_holder = with.notify_holder;
+  const std::uint64_t images = config.image.bytes_max != 0 ? config.image.bytes_max : MemoryOfThisProcess() / 4;
+  options.deposits_max.bytes = images + options.deposits_max.count / 2 * kLabelBytes;
+  options.deposits = TakeGivenDeposits();
   options.watchdog = WatchdogOf(surroundings);
   SetLimits(config.supervisor, &options);
   SetQuota(config, &options);

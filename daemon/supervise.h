@@ -13,8 +13,9 @@
 namespace cairn {
 
 struct Supervision {
-  std::function<absl::Status()> set_up_log;            // once nobody else's log can be meant
-  std::function<void(std::string_view state)> notify;  // "READY=1", …
+  std::function<absl::Status()> set_up_log;                           // once nobody else's log can be meant
+  std::function<void(std::string_view state)> notify;                 // "READY=1", …
+  std::function<bool(std::string_view state, int fd)> notify_holder;  // Supervisor::Options'
 };
 
 // Serves until it is told to stop, and all workers have ended. True: each of them in order.

@@ -6,11 +6,13 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <thread>
 #include <utility>
 
 #include "daemon/supervisor/hand_over.h"
 #include "daemon/supervisor/page.h"
+#include "daemon/worker_deposits.h"
 #include "storage/base/caught.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
@@ -22,9 +24,12 @@ constexpr int kCountEveryMs = 1000;
 
 class WorkerLinkImpl final : public WorkerLink {
  public:
-  WorkerLinkImpl(UniqueFd link, std::shared_ptr<CountersWriter> page)
+  WorkerLinkImpl(UniqueFd link, std::shared_ptr<CountersWriter> page, std::shared_ptr<Deposits> deposits,
+                 std::shared_ptr<std::atomic<bool>> serves)
       : link_(std::move(link)),
         page_(std::move(page)),
+        serves_(std::move(serves)),
+        deposits_(std::move(deposits)),
         gone_(::eventfd(0, EFD_CLOEXEC)),
         ending_(::eventfd(0, EFD_CLOEXEC)) {
     CAIRN_CHECK(gone_.valid());
@@ -33,6 +38,7 @@ class WorkerLinkImpl final : public WorkerLink {
   ~WorkerLinkImpl() override { End(); }
 
   void Serve(Server& server, bool linked) override {
+    *serves_ = true;
     receiver_ = std::thread([this, &server] {
       const absl::Status status = Caught([&] { Receive(server); });
       if (!status.ok()) spdlog::error("connections from the supervisor: {}", MessageOf(status));
@@ -44,6 +50,7 @@ class WorkerLinkImpl final : public WorkerLink {
     });
   }
 
+  std::shared_ptr<Deposits> deposits() const override { return deposits_; }
   int gone() const override { return gone_.get(); }
 
   void End() override {
@@ -88,6 +95,8 @@ class WorkerLinkImpl final : public WorkerLink {
 
   UniqueFd link_;
   const std::shared_ptr<CountersWriter> page_;
+  const std::shared_ptr<std::atomic<bool>> serves_;
+  const std::shared_ptr<Deposits> deposits_;
   const UniqueFd gone_, ending_;
   std::thread receiver_, counter_;
 };
@@ -123,7 +132,19 @@ absl::StatusOr<std::unique_ptr<WorkerLink>> WorkerLink::Take() {
   }
   UniqueFd link(kLinkFd), page(kPageFd);
   CAIRN_ASSIGN_OR_RETURN(CountersWriter writer, CountersWriter::Map(std::move(page)));
-  return std::make_unique<WorkerLinkImpl>(std::move(link), std::make_shared<CountersWriter>(std::move(writer)));
+  const auto counters = std::make_shared<CountersWriter>(std::move(writer));
+  const auto serves = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<Deposits> deposits;
+  int type = 0;
+  socklen_t bytes = sizeof type;
+  const bool socket = ::getsockopt(kDepositFd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_SEQPACKET;
+  if (socket && ::fcntl(kDepositFd, F_SETFD, FD_CLOEXEC) == 0) {
+    deposits = DepositsWithSupervisor(UniqueFd(kDepositFd), kFirstLeftFd, [counters, serves] {
+      // Once it serves, a beat says that everything was counted anew: else it would look idle before it was.
+      if (!*serves) counters->Add(&WorkerCounters::beats, 1);
+    });
+  }
+  return std::make_unique<WorkerLinkImpl>(std::move(link), counters, std::move(deposits), serves);
 }
 
 }  // namespace cairn

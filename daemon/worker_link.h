@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "daemon/data/deposits.h"
 #include "daemon/server.h"
 #include "proto/admin.pb.h"
 #include "proto/supervisor.h"
@@ -18,8 +19,10 @@ WorkerCounters CountersOf(const admin::StatusReply& status, std::uint64_t connec
 
 class WorkerLink {
  public:
-  // Takes the two descriptors that a worker is given. kInvalidArgument: they are not there.
+  // Takes the descriptors that a worker is given. kInvalidArgument: link or page are not there.
   static absl::StatusOr<std::unique_ptr<WorkerLink>> Take();
+  // What outlives the worker; null: its supervisor holds nothing.
+  virtual std::shared_ptr<Deposits> deposits() const = 0;
 
   // Begins to hand connections to `server`, which is borrowed until End, and to count, on threads of its own.
   virtual void Serve(Server& server, bool linked) = 0;

@@ -1,9 +1,10 @@
 // What the supervisor, its workers and `cairn status --all` tell each other: numbers of a fixed layout, no text.
 //
-// A worker is given two descriptors: kLinkFd, a SOCK_SEQPACKET socket on which the supervisor sends one byte for each
-// connection, with the connection's descriptor (SCM_RIGHTS); and kPageFd, a page of counters which the worker writes
-// and the supervisor copies. The worker belongs to its user: nothing on the page is believed to be true, and nothing is
-// read from the socket. The supervisor's end of the socket is gone when the supervisor is.
+// A worker is given three descriptors, and those that were left (kDepositFd): kLinkFd, a SOCK_SEQPACKET socket on which
+// the supervisor sends one byte for each connection, with the connection's descriptor (SCM_RIGHTS); and kPageFd, a page
+// of counters which the worker writes and the supervisor copies. The worker belongs to its user: nothing on the page is
+// believed to be true, and nothing is read from that socket. The supervisor's end of the socket is gone when the
+// supervisor is.
 #ifndef CAIRN_PROTO_SUPERVISOR_H_
 #define CAIRN_PROTO_SUPERVISOR_H_
 
@@ -20,7 +21,21 @@ enum class Door : std::uint8_t {
   kLocal = 'L',   // cairnd.sock
   kGrpc = 'G',    // cairnd-grpc.sock
   kStatus = 'S',  // cairnd-status.sock: root's, answered by the supervisor itself
+  // Not with connections, but on kDepositFd:
+  kDeposit = 'D',    // with the memory that was asked for
+  kNoDeposit = 'N',  // without: there is no room
 };
+
+// Memory that outlives a worker. On kDepositFd, a SOCK_SEQPACKET socket, a worker sends such requests; one for memory
+// is answered by a byte, with its descriptor (SCM_RIGHTS). What a worker leaves is handed to the next one of its user,
+// in descriptors from kFirstLeftFd on, without a gap. The supervisor reads these two numbers, and takes no descriptor.
+inline constexpr int kDepositFd = 5;
+inline constexpr int kFirstLeftFd = 6;
+struct DepositRequest {
+  std::uint64_t bytes;  // of new memory; 0: `inode` is to be let go of
+  std::uint64_t inode;
+};
+static_assert(std::has_unique_object_representations_v<DepositRequest>);
 
 // The sockets in the supervisor's runtime directory.
 inline constexpr char kLocalSocketName[] = "cairnd.sock";

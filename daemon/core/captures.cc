@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/descriptor.h"
+#include "daemon/core/part_record.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 
@@ -182,7 +184,28 @@ void Captures::ImageReady(const WriterPtr& writer, const std::shared_ptr<Call>& 
   writer->ring = BytesOf(writer->image) < writer->list->layout->data_bytes;
   writer->stage = Writer::Stage::kFilling;
   AnswerBegin(*writer, *call, planned->told);
+  if (!session->followed) WriteLabel(*writer);
   WantFolder(writer);
+}
+
+// While the client copies. Of a ring, and of what goes past the cache, a daemon after this one could make nothing.
+void Captures::WriteLabel(const Writer& writer) const {
+  const Dataset& dataset = *writer.dataset;
+  if (!writer.image || !writer.image->has_label() || writer.ring || dataset.kind.past_cache) return;
+  CapturedPart part{.catalogue = PartRecord(given_.run, dataset, writer.rank, writer.variables),
+                    .name = NameInRecords(dataset),
+                    .user = dataset.user,
+                    .job = dataset.job,
+                    .mark = dataset.mark,
+                    .created_us = dataset.created_us,
+                    .letter = writer.letter,
+                    .layout = *writer.list->layout,
+                    .last_hashes = {}};
+  // Those of a file that is still being written are not known yet: it gets those of no bytes.
+  if (HasEmptied(part.layout) && (!writer.last || writer.last->settled)) {
+    part.last_hashes = LastHashes(writer.last.get(), part.layout);
+  }
+  writer.image->WriteLabel(part);
 }
 
 // What the folder is to say of the dataset is not known before its launch's home has begun it.
@@ -253,6 +276,7 @@ void Captures::DatasetFailed(const DatasetPtr& dataset) {
   if (!writers) return;
   for (const auto& [rank, writer] : writers.mapped()) {
     writer->stage = Writer::Stage::kEnded;
+    if (writer->image) writer->image->ClearLabel();
     if (writer->capture) {
       std::exchange(writer->capture, nullptr)->Abort();  // its end gives the image back
     } else {

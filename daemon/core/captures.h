@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/core/base_files.h"
 #include "daemon/core/call.h"
@@ -113,6 +114,7 @@ class Captures {
     WriterPtr writer;
     DatasetStore::Part part;
     std::shared_ptr<void> lease;
+    std::vector<std::byte> metadata;  // that its file has behind the image's bytes
   };
   static constexpr std::size_t kPartsAtOnce = 32;  // some files of each are open at once
 
@@ -129,6 +131,7 @@ class Captures {
   bool AnsweredAgain(const WriterPtr& writer, const SessionPtr& session, const std::shared_ptr<Call>& call,
                      const local::Begin& begin);
   void AnswerBegin(const Writer& writer, Call& call, bool same_plan);
+  void WriteLabel(const Writer& writer) const;
   void WantFolder(const WriterPtr& writer);
   static void TellReleased(const Writer& writer);
   void Fail(const Writer& writer, const absl::Status& why);
@@ -155,7 +158,9 @@ class Captures {
   void CaptureEnded(const WriterPtr& writer, absl::StatusOr<CaptureResult> result);
   void TakeResult(const WriterPtr& writer, CaptureResult& result);
   void BaseIsDamaged(const Writer& writer, const absl::Status& why);
-  void StorePart(const WriterPtr& writer, const CaptureResult& result, std::shared_ptr<void> lease);
+  void PutImageBack(Writer& writer, std::vector<std::byte> metadata);
+  void StorePart(const WriterPtr& writer, CaptureResult& result, std::shared_ptr<void> lease);
+  void StoreEnded(Unstored& one, const absl::Status& status);
   void StoreParts(const DatasetPtr& dataset);
 
   // captures_fill.cc: while the client copies

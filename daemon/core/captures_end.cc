@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "daemon/core/captures.h"
+#include "daemon/core/part_record.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/placement/placement.h"
-#include "storage/place/names.h"
 
 namespace cairn {
 namespace {
@@ -20,33 +20,6 @@ std::vector<std::int32_t> IdsOf(const VariableList& variables) {
   ids.reserve(static_cast<std::size_t>(variables.size()));
   for (const local::Variable& variable : variables) ids.push_back(variable.id());
   return ids;
-}
-
-catalogue::Catalogue CatalogueOf(const RunId& run, const Dataset& dataset, Rank rank, const VariableList& variables,
-                                 ftiff::Letter letter, const CaptureResult& result) {
-  catalogue::Catalogue catalogue;
-  catalogue.set_run(run.Hex());
-  catalogue.set_launch(dataset.launch);
-  catalogue.set_dataset(dataset.id);
-  catalogue.set_step(dataset.step);
-  catalogue.set_rank(rank);
-  catalogue.set_nranks(dataset.nranks);
-  PutAsked(dataset.scheme, catalogue);
-  *catalogue.mutable_variables() = variables;
-  if (variables.empty()) return catalogue;
-  catalogue::FileEntry& file = *catalogue.add_file();
-  file.set_name(CheckpointFileName(dataset.id, rank));
-  file.set_prefix_name(CheckpointPrefixName(dataset.id, rank));
-  file.set_bytes(result.file_bytes);
-  file.set_bytes_written(result.bytes_written);
-  file.mutable_crc32c()->Assign(result.crc32c.begin(), result.crc32c.end());
-  file.set_crc32(result.crc32);
-  file.set_has_crc32(true);
-  for (catalogue::Placement& placement :
-       view::PlacementOf(catalogue, ftiff::Placed(result.layout, letter), result.bounds)) {
-    *catalogue.add_placement() = std::move(placement);
-  }
-  return catalogue;
 }
 
 }  // namespace
@@ -162,15 +135,21 @@ void Captures::TakeResult(const WriterPtr& writer, CaptureResult& result) {
   if (result.digests && !dataset.kind.past_cache) {
     given_.bases.Keep(dataset.id, writer->rank, std::move(result.digests));
   }
-  if (writer->image && !writer->ring && writer->letter == ftiff::Letter::kF) {
-    auto kept = std::make_shared<KeptImage>();
-    kept->image = std::move(writer->image);
-    kept->data_bytes = writer->list->layout->data_bytes;
-    kept->metadata = std::move(result.metadata);
-    given_.images.Keep(given_.run, dataset.id, dataset.created_us, writer->rank, std::move(kept), writer->images);
-  } else {
-    given_.images.Release(writer->images, std::exchange(writer->image, nullptr));
+  // What its label says must hold until the part is in the cache: else it could be lost with this process.
+  if (!writer->image || !writer->image->is_labelled()) PutImageBack(*writer, std::move(result.metadata));
+}
+
+// A restore may want what it holds; else it is free for the next.
+void Captures::PutImageBack(Writer& writer, std::vector<std::byte> metadata) {
+  if (!writer.image || writer.ring || writer.letter != ftiff::Letter::kF) {
+    return given_.images.Release(writer.images, std::exchange(writer.image, nullptr));
   }
+  auto kept = std::make_shared<KeptImage>();
+  kept->image = std::exchange(writer.image, nullptr);
+  kept->data_bytes = writer.list->layout->data_bytes;
+  kept->metadata = std::move(metadata);
+  const Dataset& dataset = *writer.dataset;
+  given_.images.Keep(given_.run, dataset.id, dataset.created_us, writer.rank, std::move(kept), writer.images);
 }
 
 // What a capture has found out about a file that shares its extents and stays: its dataset is not whole any more.
@@ -181,23 +160,40 @@ void Captures::BaseIsDamaged(const Writer& writer, const absl::Status& why) {
   given_.cache.FoundDamaged(base, CheckpointFileName(base->id, writer.rank), why);
 }
 
-void Captures::StorePart(const WriterPtr& writer, const CaptureResult& result, std::shared_ptr<void> lease) {
+void Captures::StorePart(const WriterPtr& writer, CaptureResult& result, std::shared_ptr<void> lease) {
   const DatasetPtr& dataset = writer->dataset;
-  catalogue::Catalogue catalogue =
-      CatalogueOf(given_.run, *dataset, writer->rank, writer->variables, writer->letter, result);
+  catalogue::Catalogue catalogue = PartRecord(given_.run, *dataset, writer->rank, writer->variables);
+  PutFile(result, writer->letter, &catalogue);
   std::string work_path = catalogue.file_size() > 0 ? writer->work_path : std::string();
   const bool first = !storing_.contains(dataset->id);
   storing_[dataset->id].push_back({.writer = writer,
                                    .part = {.catalogue = std::move(catalogue), .work_path = std::move(work_path)},
-                                   .lease = std::move(lease)});
+                                   .lease = std::move(lease),
+                                   .metadata = std::move(result.metadata)});
   if (first) StoreParts(dataset);
+}
+
+// Its image is in nobody's hands but the writer's, if it has one still.
+void Captures::StoreEnded(Unstored& one, const absl::Status& status) {
+  Writer& writer = *one.writer;
+  if (!given_.ledger.Has(writer.dataset)) {
+    given_.images.Release(writer.images, std::exchange(writer.image, nullptr));
+  } else if (status.ok()) {
+    if (writer.image) PutImageBack(writer, std::move(one.metadata));
+    given_.completion.Stored(writer.dataset, writer.rank, std::move(one.part.catalogue));
+  } else {
+    given_.images.Release(writer.images, std::exchange(writer.image, nullptr));
+    Fail(writer, status);
+  }
 }
 
 void Captures::StoreParts(const DatasetPtr& dataset) {
   const auto storing = storing_.find(dataset->id);
   std::deque<Unstored>& waiting = storing->second;
   if (waiting.empty() || !given_.ledger.Has(dataset)) {  // it may have failed meanwhile
+    std::deque<Unstored> left = std::move(waiting);
     storing_.erase(storing);
+    for (Unstored& one : left) StoreEnded(one, absl::OkStatus());
     return;
   }
   const auto end = waiting.begin() + static_cast<std::ptrdiff_t>(std::min(waiting.size(), kPartsAtOnce));
@@ -207,11 +203,7 @@ void Captures::StoreParts(const DatasetPtr& dataset) {
   for (const Unstored& one : *unstored) parts.push_back(one.part);
   auto store = [store = given_.stores.Of(*dataset), parts = std::move(parts)] { return store->CommitRanks(parts); };
   given_.stores.Blocking(*dataset, std::move(store), [this, dataset, unstored](const absl::Status& status) {
-    for (Unstored& one : *unstored) {
-      if (!given_.ledger.Has(dataset)) break;
-      status.ok() ? given_.completion.Stored(dataset, one.writer->rank, std::move(one.part.catalogue))
-                  : Fail(*one.writer, status);
-    }
+    for (Unstored& one : *unstored) StoreEnded(one, status);
     unstored->clear();
     StoreParts(dataset);
   });

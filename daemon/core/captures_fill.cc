@@ -85,6 +85,7 @@ void Captures::Commit(const SessionPtr& session, const std::shared_ptr<Call>& ca
     return Fail(*writer, wrong);
   }
   writer->stage = Writer::Stage::kCommitted;
+  if (writer->image) writer->image->SealLabel();  // before the client hears of it
   given_.ledger.Captured(*writer->dataset, session->rank);
   given_.lists.HandedOver(*session, writer->list);
   if (session->followed) {

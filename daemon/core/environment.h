@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "daemon/core/lanes.h"
 #include "daemon/core/loop.h"
+#include "daemon/data/deposits.h"
 #include "daemon/data/work_pool.h"
 #include "daemon/peers/access.h"
 #include "storage/io/disk.h"
@@ -57,6 +59,8 @@ struct Environment {
   // Does the batch system say that the job (a number of Slurm's) is over? Blocks, for seconds at most. Any thread.
   // Null: there is nobody to ask.
   std::function<bool(const std::string& job)> job_is_over = nullptr;
+  // Who holds images for the daemon after this one, and what the one before has left; null: nobody.
+  std::shared_ptr<Deposits> deposits = nullptr;
 };
 
 }  // namespace cairn

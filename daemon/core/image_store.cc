@@ -102,6 +102,7 @@ bool ImageStore::Short() const {
 }
 
 void ImageStore::Give(Wish& wish, std::shared_ptr<Image> image) {
+  image->ClearLabel();
   if (wish.takes_turn) wish.owner->out_.push_back(image);
   wish.then(std::move(image));
 }
@@ -157,7 +158,7 @@ std::uint64_t ImageStore::MakeRoom(ImageOwner& owner, std::uint64_t bytes) {
 // Any thread that may block. Its pages are looked for now, not when the client waits for the disk.
 absl::StatusOr<std::shared_ptr<Image>> ImageStore::MakeImage(std::uint64_t bytes,
                                                              const std::function<void()>& before_part) {
-  auto image = Image::Make(budget_, bytes, before_part);
+  auto image = Image::Make(budget_, bytes, before_part, context_.env.deposits);
   if (image.ok()) (*image)->KeepWithMemory(context_.env.cache_disk.Pin((*image)->bytes()));
   return image;
 }
@@ -184,6 +185,7 @@ void ImageStore::Made(Wish wish, std::uint64_t bytes, const absl::StatusOr<std::
 
 void ImageStore::Release(const std::weak_ptr<ImageOwner>& owner, std::shared_ptr<Image> image) {
   if (!image) return;
+  image->ClearLabel();
   const ImageOwnerPtr known = owner.lock();
   if (known) IsBack(*known, image.get());
   if (known && !known->gone_) known->idle_.push_back(std::move(image));
@@ -286,6 +288,13 @@ void ImageStore::RetireKept(const RunId& run, DatasetId before) {
       Release(part.owner, alone ? std::move(image) : nullptr);
     }
   }
+}
+
+void ImageStore::NeedsNoLabels(const RunId& run, DatasetId dataset) {
+  const auto& datasets = kept_[run];
+  const auto known = datasets.find(dataset);
+  if (known == datasets.end()) return;
+  for (const auto& [rank, part] : known->second.parts) part.kept->image->ClearLabel();
 }
 
 // The second image of a session is made while the application computes, so that its next checkpoint finds one.

@@ -98,6 +98,8 @@ class ImageStore {
   // it.
   void DropKept(const RunId& run, DatasetId dataset, Rank rank);
   void DropKept(const RunId& run);
+  // The dataset is whole in its store: no daemon after this one needs to take up its images.
+  void NeedsNoLabels(const RunId& run, DatasetId dataset);
   // The dataset has failed: its images go back to their sessions.
   void ReturnKept(const RunId& run, DatasetId dataset);
   // The same for all datasets older than `before`.

@@ -257,6 +257,7 @@ void Run::DatasetWhole(const DatasetPtr& dataset) {
     growing.Stop(dataset->id);
   }
   bases.End(dataset->id);
+  shared_.images.NeedsNoLabels(id, dataset->id);
   if (dataset->kind.checkpoint) shared_.images.RetireKept(id, dataset->id);
   shared_.images.MakeSpares(id, dataset->id);
   if (!dataset->kind.past_cache) return;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/core/run.h"
+#include "daemon/core/salvage.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 #include "storage/io/disk.h"
@@ -25,19 +26,26 @@ absl::StatusOr<CachedRuns> Runs::LoadCached() const {
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, cache, 0700));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(disk, cache, user));
   CachedRuns cached;
-  std::set<RunId> known;
+  std::set<RunId> known, unread;
+  absl::Status salvaged;
+  Salvage salvage(context_.env.deposits, context_.env.pools.work);
   for (const CacheFolder::Found& one : found) {
     if (!known.insert(one.run.run).second) continue;  // someone's copy of a run's folder: Open takes the first
     const absl::Status loaded = [&]() -> absl::Status {
       CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<CacheFolder> folder,
                              CacheFolder::Open(disk, cache, user, one.run_name, one.run, one.prefix));
+      CAIRN_RETURN_IF_ERROR(salvaged = salvage.Into(*folder));
       CAIRN_ASSIGN_OR_RETURN(CacheContents contents, LookAtCache(*folder));
       cached.runs.push_back(
           {.run = one.run, .prefix = one.prefix, .folder = std::move(folder), .contents = std::move(contents)});
       return absl::OkStatus();
     }();
-    if (!loaded.ok()) cached.warnings.push_back(fmt::format("{}: {}", one.path, MessageOf(loaded)));
+    if (!salvaged.ok()) return salvaged;
+    if (loaded.ok()) continue;
+    unread.insert(one.run.run);
+    cached.warnings.push_back(fmt::format("{}: {}", one.path, MessageOf(loaded)));
   }
+  for (std::string& warning : salvage.TakeWarnings(unread)) cached.warnings.push_back(std::move(warning));
   CAIRN_ASSIGN_OR_RETURN(cached.free_bytes, disk.FreeBytes(cache));
   return cached;
 }

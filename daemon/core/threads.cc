@@ -83,7 +83,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
     core_.reset();
   }
 
-  absl::Status Open(const Config& config, Disk& cache_disk, Disk& prefix_disk) {
+  absl::Status Open(const Config& config, Disk& cache_disk, Disk& prefix_disk, std::shared_ptr<Deposits> deposits) {
     const Environment environment{
         .loop = *loop_,
         .pools = {.work = *work_,
@@ -101,6 +101,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
         .arbiters = arbiters_,
         .peers = peers_,
         .job_is_over = JobIsOver(config.slurm.squeue),
+        .deposits = std::move(deposits),
     };
     CAIRN_ASSIGN_OR_RETURN(core_, Core::Start(config, environment));
     return absl::OkStatus();
@@ -145,10 +146,11 @@ class ThreadedCoreImpl final : public ThreadedCore {
 
 absl::StatusOr<std::unique_ptr<ThreadedCore>> ThreadedCore::Start(Config config, Disk& cache_disk, Disk& prefix_disk,
                                                                   Clocks clocks, const Arbiters& arbiters,
-                                                                  PeerAccess* peers) {
+                                                                  PeerAccess* peers,
+                                                                  std::shared_ptr<Deposits> deposits) {
   config = WithMachine(std::move(config));
   auto threaded = std::make_unique<ThreadedCoreImpl>(config, std::move(clocks), arbiters, peers);
-  CAIRN_RETURN_IF_ERROR(threaded->Open(config, cache_disk, prefix_disk));
+  CAIRN_RETURN_IF_ERROR(threaded->Open(config, cache_disk, prefix_disk, std::move(deposits)));
   return threaded;
 }
 

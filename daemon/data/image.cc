@@ -110,6 +110,9 @@ Image::Image(std::shared_ptr<ImageBudget::Account> account, UniqueFd fd, std::by
 
 Image::~Image() {
   with_memory_ = nullptr;
+  // The label first, in its own memory: who holds both may hear of it later, or never.
+  ClearLabel();
+  if (deposit_) deposit_->GiveUp();
   if (ScopedImageReuse* const reuse = ScopedImageReuse::current) {
     --reuse->in_use_;
     reuse->spare_.push_back({std::move(fd_), base_, size_});
@@ -118,12 +121,13 @@ Image::~Image() {
   }
   munmap(base_, size_);
   // A client may keep it mapped for long; the memory is given back all the same (its seals allow that).
-  fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_));
+  if (!taken_up_) fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_));
   account_->Give(size_);
 }
 
 absl::StatusOr<std::shared_ptr<Image>> Image::Make(ImageBudget& budget, std::uint64_t bytes,
-                                                   const std::function<void()>& before_part) {
+                                                   const std::function<void()>& before_part,
+                                                   std::shared_ptr<Deposits> deposits) {
   if (bytes == 0) return InvalidArgument("image: no bytes asked for");
   if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) - kAlignment) {
     return ResourceExhausted("image: {} bytes are more than a file can have", bytes);
@@ -147,25 +151,93 @@ absl::StatusOr<std::shared_ptr<Image>> Image::Make(ImageBudget& budget, std::uin
       return image;
     }
   }
-  const auto refuse = [&](const char* what) {
-    const int error = errno;
+  UniqueFd fd;
+  std::optional<Deposit> deposit = reuse == nullptr ? MakeDeposit(std::move(deposits), size, &fd) : std::nullopt;
+  const auto refuse = [&](const absl::Status& status) {
     budget.Give(size);
-    return ResourceExhausted("image of {} bytes: {}: {}", size, what, std::strerror(error));
+    if (deposit) deposit->GiveUp();
+    return ResourceExhausted("image of {} bytes: {}", size, MessageOf(status));
   };
-  UniqueFd fd(memfd_create("cairn-image", MFD_ALLOW_SEALING | MFD_CLOEXEC));
-  if (!fd.valid()) return refuse("memfd_create");
-  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return refuse("ftruncate");
-  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return refuse("seals");
+  const auto errno_of = [](const char* what) { return Internal("{}: {}", what, std::strerror(errno)); };
+  if (!deposit) {
+    absl::StatusOr<UniqueFd> made = MakeSealedMemory("cairn-image", size);
+    if (!made.ok()) return refuse(made.status());
+    fd = *std::move(made);
+  }
   std::byte* const base = MapAligned(fd.get(), size);
-  if (base == nullptr) return refuse("mmap");
+  if (base == nullptr) return refuse(errno_of("mmap"));
   if (!Populate(fd.get(), base, size, before_part)) {
-    const int error = errno;
+    const absl::Status why = errno_of("populate");
     munmap(base, size);
-    errno = error;
-    return refuse("populate");
+    return refuse(why);
   }
   if (reuse != nullptr) ++reuse->in_use_;
-  return std::shared_ptr<Image>(new Image(budget.account_, std::move(fd), base, size));
+  const std::shared_ptr<Image> image(new Image(budget.account_, std::move(fd), base, size));
+  image->deposit_ = std::move(deposit);
+  return image;
+}
+
+absl::StatusOr<std::shared_ptr<Image>> Image::TakeUp(ImageBudget& budget, UniqueFd fd) {
+  CAIRN_ASSIGN_OR_RETURN(const SealedMemory memory, LookAtMemory(fd.get()));
+  if (memory.bytes % kAlignment != 0) {
+    return InvalidArgument("image of {} bytes: no multiple of {}", memory.bytes, kAlignment);
+  }
+  if (!budget.Take(memory.bytes)) return ResourceExhausted("image of {} bytes: no room", memory.bytes);
+  std::byte* const base = MapAligned(fd.get(), memory.bytes);
+  if (base == nullptr) {
+    const int error = errno;
+    budget.Give(memory.bytes);
+    return ResourceExhausted("image of {} bytes: mmap: {}", memory.bytes, std::strerror(error));
+  }
+  const std::shared_ptr<Image> image(new Image(budget.account_, std::move(fd), base, memory.bytes));
+  image->taken_up_ = true;
+  return image;
+}
+
+// --- As a deposit ---
+
+std::optional<Image::Deposit> Image::MakeDeposit(std::shared_ptr<Deposits> deposits, std::uint64_t bytes,
+                                                 UniqueFd* fd) {
+  if (!deposits) return std::nullopt;
+  absl::StatusOr<UniqueFd> memory = deposits->Make(bytes);
+  if (!memory.ok()) return std::nullopt;
+  const absl::StatusOr<SealedMemory> of_image = LookAtMemory(memory->get());
+  if (!of_image.ok() || of_image->bytes != bytes) return std::nullopt;
+  absl::StatusOr<UniqueFd> label = deposits->Make(kLabelBytes);
+  const absl::StatusOr<SealedMemory> of_label =
+      label.ok() ? LookAtMemory(label->get()) : absl::StatusOr<SealedMemory>(label.status());
+  if (!of_label.ok() || !IsLabel(*of_label)) {
+    deposits->GiveUp(of_image->inode);
+    return std::nullopt;
+  }
+  *fd = *std::move(memory);
+  return Deposit{.deposits = std::move(deposits),
+                 .memory = *of_image,
+                 .label_memory = *of_label,
+                 .label = ImageLabel(*std::move(label))};
+}
+
+void Image::Deposit::GiveUp() const {
+  deposits->GiveUp(label_memory.inode);
+  deposits->GiveUp(memory.inode);
+}
+
+void Image::ClearLabel() {
+  if (!deposit_ || deposit_->label.Clear()) return;
+  // Whoever holds it must not believe it.
+  deposit_->GiveUp();
+  deposit_.reset();
+}
+
+void Image::WriteLabel(const CapturedPart& part) {
+  if (!deposit_) return;
+  ClearLabel();
+  // Without one it is lost with this daemon, as it would be without deposits.
+  if (deposit_) deposit_->label.Write(part, deposit_->memory).IgnoreError();
+}
+
+void Image::SealLabel() {
+  if (deposit_) deposit_->label.Seal();
 }
 
 // --- Reuse ---

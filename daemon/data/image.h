@@ -13,9 +13,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "daemon/data/deposits.h"
+#include "daemon/data/image_label.h"
+#include "storage/base/sealed_memory.h"
 #include "storage/base/unique_fd.h"
 
 namespace cairn {
@@ -57,8 +61,14 @@ class Image {
   // `before_part` runs before each kPartBytes of it are touched, which takes the memory's bandwidth: it may wait.
   // kResourceExhausted: the budget or the machine has no room.
   static constexpr std::size_t kPartBytes = 32 << 20;
+  // `deposits`: that its memory and its label are to be, if they can; null: memory of this process alone.
   static absl::StatusOr<std::shared_ptr<Image>> Make(ImageBudget& budget, std::uint64_t bytes,
-                                                     const std::function<void()>& before_part = nullptr);
+                                                     const std::function<void()>& before_part = nullptr,
+                                                     std::shared_ptr<Deposits> deposits = nullptr);
+  // One that a daemon before this one has filled: sealed memory, mapped as it is, which stays as it is when this image
+  // is let go of.
+  // kInvalidArgument: it is no such memory; kResourceExhausted: it cannot be mapped.
+  static absl::StatusOr<std::shared_ptr<Image>> TakeUp(ImageBudget& budget, UniqueFd fd);
   ~Image();
   Image(const Image&) = delete;
 
@@ -67,17 +77,35 @@ class Image {
   // The daemon's own mapping. A client may write to it at any time: copy, then validate the copy.
   std::span<std::byte> bytes() const { return {base_, size_}; }
 
+  // --- For a daemon after this one: what it holds (image_label.h). Nothing if it is no deposit. One thread at a time
+  bool has_label() const { return deposit_.has_value(); }
+  bool is_labelled() const { return deposit_ && deposit_->label.written(); }
+  void ClearLabel();  // before anything else is put into it
+  void WriteLabel(const CapturedPart& part);
+  void SealLabel();  // what was written is in it
+
   // What is let go of before the memory is: a disk's hold on it. Before others have the image.
   void KeepWithMemory(std::shared_ptr<void> handle) { with_memory_ = std::move(handle); }
 
  private:
+  // Whoever else holds the memory, and the label beside it.
+  struct Deposit {
+    std::shared_ptr<Deposits> deposits;
+    SealedMemory memory, label_memory;
+    ImageLabel label;
+    void GiveUp() const;
+  };
+
   Image(std::shared_ptr<ImageBudget::Account> account, UniqueFd fd, std::byte* base, std::size_t size);
+  static std::optional<Deposit> MakeDeposit(std::shared_ptr<Deposits> deposits, std::uint64_t bytes, UniqueFd* fd);
   const std::shared_ptr<ImageBudget::Account> account_;
   const std::uint64_t id_;
   UniqueFd fd_;
   std::byte* base_;
   std::size_t size_;
   std::shared_ptr<void> with_memory_;
+  std::optional<Deposit> deposit_;
+  bool taken_up_ = false;  // its bytes are needed until whoever holds it lets go of it
 };
 
 }  // namespace cairn

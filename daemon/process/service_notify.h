@@ -13,7 +13,8 @@ namespace cairn {
 // Sends `state` ("READY=1") to `socket`: $NOTIFY_SOCKET, a path or '@' and an abstract name; absent: does nothing.
 //   kInvalidArgument  neither of both, or too long
 //   kUnavailable      nobody takes it
-absl::Status NotifyService(const std::optional<std::string>& socket, std::string_view state);
+// `fd`: goes along; -1: none.
+absl::Status NotifyService(const std::optional<std::string>& socket, std::string_view state, int fd = -1);
 
 }  // namespace cairn
 

@@ -18,17 +18,25 @@ constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(int));
 
 }  // namespace
 
-absl::StatusOr<Link> MakeLink() {
+absl::StatusOr<Link> MakeDepositLink() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return Unavailable("a pair of sockets: {}", std::strerror(errno));
   }
   Link link{.supervisor = UniqueFd(ends[0]), .worker = UniqueFd(ends[1])};
-  if (::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes) != 0 ||
-      ::shutdown(ends[0], SHUT_RD) != 0) {
-    return Unavailable("a pair of sockets: {}", std::strerror(errno));
-  }
-  return link;
+  if (::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes) == 0) return link;
+  return Unavailable("a pair of sockets: {}", std::strerror(errno));
+}
+
+absl::StatusOr<Link> MakeLink() {
+  CAIRN_ASSIGN_OR_RETURN(Link link, MakeDepositLink());
+  if (::shutdown(link.supervisor.get(), SHUT_RD) == 0) return link;
+  return Unavailable("a pair of sockets: {}", std::strerror(errno));
+}
+
+int SendByte(int link, Door door) {
+  const auto byte = static_cast<std::uint8_t>(door);
+  return ::send(link, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : errno;
 }
 
 int SendConnection(int link, Door door, int connection) {

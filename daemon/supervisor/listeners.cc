@@ -9,18 +9,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 
+#include "daemon/supervisor/deposits.h"
+#include "daemon/supervisor/given.h"
 #include "storage/base/status.h"
 
 namespace cairn {
 namespace {
-
-constexpr int kFirstGiven = 3;  // SD_LISTEN_FDS_START
-constexpr int kGivenMax = 16;
 
 struct Place {
   Door door;
@@ -30,14 +28,6 @@ struct Place {
 constexpr std::array<Place, 3> kPlaces{{{Door::kStatus, kStatusSocketName, 0600},
                                         {Door::kGrpc, kGrpcSocketName, 0666},
                                         {Door::kLocal, kLocalSocketName, 0666}}};
-
-long NumberIn(const char* variable) {
-  const char* const text = std::getenv(variable);
-  long number = 0;
-  if (text == nullptr) return 0;
-  const auto [end, error] = std::from_chars(text, text + std::strlen(text), number);
-  return error == std::errc() && *end == '\0' ? number : 0;
-}
 
 // The path that a socket is bound to; empty: none.
 std::string PathOf(int fd) {
@@ -50,7 +40,7 @@ std::string PathOf(int fd) {
   return {address.sun_path, ::strnlen(address.sun_path, bytes - offsetof(sockaddr_un, sun_path))};
 }
 
-absl::StatusOr<Listener> Given(int fd) {
+absl::StatusOr<Listener> ListenerOf(int fd) {
   int type = 0, listens = 0;
   socklen_t bytes = sizeof type;
   if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) != 0 || type != SOCK_STREAM ||
@@ -94,13 +84,12 @@ absl::StatusOr<Listener> Make(const std::string& runtime_dir, const Place& place
 }  // namespace
 
 absl::StatusOr<std::vector<Listener>> TakeGivenListeners() {
-  const long pid = NumberIn("LISTEN_PID"), count = NumberIn("LISTEN_FDS");
+  const std::vector<Given> given = LookAtGiven();
   for (const char* variable : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(variable);
   std::vector<Listener> listeners;
-  if (pid != ::getpid()) return listeners;
-  if (count < 0 || count > kGivenMax) return InvalidArgument("LISTEN_FDS: {} descriptors", count);
-  for (int fd = kFirstGiven; fd < kFirstGiven + count; ++fd) {
-    CAIRN_ASSIGN_OR_RETURN(Listener listener, Given(fd));
+  for (const Given& one : given) {
+    if (IsDepositName(one.name)) continue;
+    CAIRN_ASSIGN_OR_RETURN(Listener listener, ListenerOf(one.fd));
     listeners.push_back(std::move(listener));
   }
   return listeners;

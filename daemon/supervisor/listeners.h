@@ -23,7 +23,8 @@ struct Listener {
 };
 
 // Takes the sockets that LISTEN_PID and LISTEN_FDS name (sd_listen_fds(3)); what each is for tells the last part of its
-// path. Empty: none are given to this process. Removes the variables. REQUIRES: one thread.
+// path. Empty: none are given to this process. What is a deposit by its name (deposits.h) is no matter of this. Removes
+// the variables. REQUIRES: one thread.
 //   kInvalidArgument  what is given is no listening stream socket at a path that ends in one of the three names
 absl::StatusOr<std::vector<Listener>> TakeGivenListeners();
 

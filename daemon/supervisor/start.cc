@@ -128,7 +128,8 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 }
 
 struct Ends {
-  int link, page, report;
+  int link, page, deposits, report;
+  std::vector<int> left;
 };
 
 // Returns only if it fails.
@@ -155,16 +156,29 @@ absl::Status BecomeWorker(uid_t user, const WorkerSetting& setting, const Ends& 
   arguments.insert(arguments.end(), {"--runtime-dir", folder, "--cache", setting.cache_dir});
   std::vector<std::string> environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + account->home,
                                           "USER=" + account->name, "LOGNAME=" + account->name, "LANG=C.UTF-8"};
-  if (::dup2(ends.link, kLinkFd) < 0 || ::dup2(ends.page, kPageFd) < 0) return Errno("descriptors");
-  if (::close_range(kPageFd + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) return Errno("close_range");
+  if (::dup2(ends.link, kLinkFd) < 0 || ::dup2(ends.page, kPageFd) < 0 || ::dup2(ends.deposits, kDepositFd) < 0) {
+    return Errno("descriptors");
+  }
+  int next = kFirstLeftFd;
+  for (const int left : ends.left) {
+    if (::dup2(left, next++) < 0) return Errno("descriptors");
+  }
+  if (::close_range(static_cast<unsigned>(next), ~0U, CLOSE_RANGE_CLOEXEC) != 0) return Errno("close_range");
   ::execveat(setting.program, "", Pointers(arguments).data(), Pointers(environment).data(), AT_EMPTY_PATH);
   return Errno("the program");
 }
 
+// What is moved there is in nobody's place.
+int AboveAll(std::size_t left) {
+  return kFirstLeftFd + static_cast<int>(left) + kAbove;
+}
+
 [[noreturn]] void RunChild(uid_t user, const WorkerSetting& setting, Ends ends) {
   absl::Status why;
-  for (int* end : {&ends.link, &ends.page, &ends.report}) {
-    *end = ::fcntl(*end, F_DUPFD_CLOEXEC, kAbove);
+  std::vector<int*> all = {&ends.link, &ends.page, &ends.deposits, &ends.report};
+  for (int& left : ends.left) all.push_back(&left);
+  for (int* end : all) {
+    *end = ::fcntl(*end, F_DUPFD_CLOEXEC, AboveAll(ends.left.size()));
     if (*end < 0) std::_Exit(1);
   }
   try {
@@ -179,21 +193,32 @@ absl::Status BecomeWorker(uid_t user, const WorkerSetting& setting, const Ends& 
 
 }  // namespace
 
-absl::StatusOr<StartedWorker> StartWorker(uid_t user, const WorkerSetting& setting) {
+absl::StatusOr<StartedWorker> StartWorker(uid_t user, const WorkerSetting& setting, const std::vector<int>& left) {
   CAIRN_ASSIGN_OR_RETURN(Link link, MakeLink());
   CAIRN_ASSIGN_OR_RETURN(CountersPage page, CountersPage::Make());
   int report[2];
   if (::pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) return Errno("pipe");
   UniqueFd reader(report[0]), writer(report[1]);
-  UniqueFd program(::fcntl(setting.program, F_DUPFD_CLOEXEC, kAbove));
+  CAIRN_ASSIGN_OR_RETURN(Link deposits, MakeDepositLink());
+  UniqueFd program(::fcntl(setting.program, F_DUPFD_CLOEXEC, AboveAll(left.size())));
   if (!program.valid()) return Errno("the program");
   WorkerSetting moved = setting;  // whatever its number, it must not be one of those that are replaced
   moved.program = program.get();
   const pid_t pid = ::fork();
   if (pid < 0) return Errno("fork");
-  if (pid == 0) RunChild(user, moved, {.link = link.worker.get(), .page = page.fd(), .report = writer.get()});
-  return StartedWorker{
-      .pid = pid, .link = std::move(link.supervisor), .report = std::move(reader), .page = std::move(page)};
+  if (pid == 0) {
+    RunChild(user, moved,
+             {.link = link.worker.get(),
+              .page = page.fd(),
+              .deposits = deposits.worker.get(),
+              .report = writer.get(),
+              .left = left});
+  }
+  return StartedWorker{.pid = pid,
+                       .link = std::move(link.supervisor),
+                       .report = std::move(reader),
+                       .page = std::move(page),
+                       .deposits = std::move(deposits.supervisor)};
 }
 
 }  // namespace cairn

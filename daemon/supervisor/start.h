@@ -37,6 +37,7 @@ struct StartedWorker {
   UniqueFd link;    // connections go there (hand_over.h)
   UniqueFd report;  // why it did not come to be executed: text of ours, at most kReportBytesMax; the end: it was
   CountersPage page;
+  UniqueFd deposits;  // requests for memory come from there (proto/supervisor.h); does not block
 };
 inline constexpr std::size_t kReportBytesMax = 1000;
 
@@ -44,12 +45,12 @@ inline constexpr std::size_t kReportBytesMax = 1000;
 // The worker is executed with
 // - the user's ids and groups as the system has them, no capabilities, none in the bounding set, no new privileges;
 // - a session of its own, "/" as folder, umask 077, SIGTERM, SIGINT and SIGHUP blocked, all other signals by default;
-// - /dev/null as input, <runtime_dir>/<uid>/cairnd.log, opened with the user's rights, as output and error, its link
-//   and page (proto/supervisor.h), and no other descriptor;
+// - /dev/null as input, <runtime_dir>/<uid>/cairnd.log, opened with the user's rights, as output and error, its link,
+//   page and socket for deposits (proto/supervisor.h), `left`, and no other descriptor;
 // - an environment of PATH, HOME, USER, LOGNAME and LANG;
 // - the folders <runtime_dir>/<uid> and <cache_dir>/<user>, and the lock file <cache_dir>/cairnd.<uid>.lock, of its
 // own. kUnavailable: no process, no sockets, no memory.
-absl::StatusOr<StartedWorker> StartWorker(uid_t user, const WorkerSetting& setting);
+absl::StatusOr<StartedWorker> StartWorker(uid_t user, const WorkerSetting& setting, const std::vector<int>& left);
 
 }  // namespace cairn
 

@@ -33,20 +33,24 @@ constexpr int kHeldByAnother = 3;  // exit code of cairnd
 constexpr auto kEdges = static_cast<std::uint32_t>(EPOLLET);
 constexpr int kAcceptsAtOnce = 64;  // of one socket, before the others get their turn
 constexpr int kCacheEntriesMax = 1 << 16;
+constexpr std::uint32_t kLivesLostMax = 30;  // then what was left is let go of: half an hour, at the longest pauses
 constexpr Milliseconds kTickWaiting(50), kTickIdle(1000), kAcceptPause(100), kSecondSignal(2000), kTellEvery(10'000);
 
 // What an event is of: a listener's index, the signals, or a worker's user and which of the user's workers it is. One
 // that was started in the middle of a batch of events must not get those of the one before.
-constexpr std::uint64_t kKinds = 3ull << 62;
-constexpr std::uint64_t kReportEvent = 0, kListenerEvent = 1ull << 62, kSignalEvent = 2ull << 62, kLinkEvent = kKinds;
+constexpr std::uint64_t kKinds = 7ull << 61;
+constexpr std::uint64_t kReportEvent = 0, kListenerEvent = 1ull << 61, kSignalEvent = 2ull << 61;
+constexpr std::uint64_t kLinkEvent = 3ull << 61, kDepositEvent = 4ull << 61;
 constexpr std::uint64_t WorkerEvent(std::uint64_t kind, uid_t uid, std::uint64_t starts) {
-  return kind | (starts & 0x3fff'ffff) << 32 | uid;
+  return kind | (starts & 0x1fff'ffff) << 32 | uid;
 }
 
 class SupervisorImpl final : public Supervisor {
  public:
   explicit SupervisorImpl(Options options)
-      : options_(std::move(options)), rate_(options_.start_burst, options_.start_every) {}
+      : options_(std::move(options)),
+        desk_(options_.deposits_max, options_.notify_holder),
+        rate_(options_.start_burst, options_.start_every) {}
   ~SupervisorImpl() override;
 
   absl::Status Prepare();
@@ -71,6 +75,11 @@ class SupervisorImpl final : public Supervisor {
   bool MayStart(const User& user, SteadyTime now);
   void Start(uid_t uid, User& user);
   void LinkClosed(User& user);
+  // Deposits
+  void TakeBackDeposits();
+  void AnswerRequests(uid_t uid, User& user);
+  void KeepOrLetGo(uid_t uid, User& user, bool in_order);
+  void LifeLost(uid_t uid, User& user);
   void AskToEnd(Worker& worker, Milliseconds patience);
   void Reap();
   void Ended(uid_t uid, User& user, int status);
@@ -90,6 +99,7 @@ class SupervisorImpl final : public Supervisor {
   UniqueFd program_, runtime_, cache_, epoll_, signals_;
   sigset_t mask_before_{};
   Users users_;
+  DepositDesk desk_;
   StartRate rate_;
   std::size_t waiting_ = 0, workers_ = 0;
   SteadyTime began_{}, accept_after_{}, next_watchdog_{};
@@ -141,6 +151,7 @@ absl::Status SupervisorImpl::Prepare() {
     CAIRN_RETURN_IF_ERROR(Watch(options_.listeners[i].fd.get(), EPOLLIN, kListenerEvent | i));
   }
   WantWorkersOfCaches();
+  TakeBackDeposits();
   return absl::OkStatus();
 }
 
@@ -184,6 +195,7 @@ void SupervisorImpl::Handle(const epoll_event& event) {
   if (user == users_.end() || !user->second.worker) return;
   if (event.data.u64 != WorkerEvent(kind, number, user->second.starts)) return;
   if (kind == kReportEvent) return ReadReport(number, user->second);
+  if (kind == kDepositEvent) return AnswerRequests(number, user->second);
   if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) return LinkClosed(user->second);
   user->second.worker->link_full = false;
   Deliver(number, user->second);
@@ -305,11 +317,12 @@ bool SupervisorImpl::MayStart(const User& user, SteadyTime now) {
 
 void SupervisorImpl::Start(uid_t uid, User& user) {
   user.wanted = false;
-  absl::StatusOr<StartedWorker> started = StartWorker(uid, setting_);
+  absl::StatusOr<StartedWorker> started = StartWorker(uid, setting_, user.deposits.fds());
   const SteadyTime now = SteadyNow();
   if (!started.ok()) {
     Say(Tone::kError, "user {}: no worker: {}", uid, MessageOf(started.status()));
     user.back_off.Lost(now, now);
+    if (!user.deposits.empty()) LifeLost(uid, user);
     return;
   }
   ++user.starts;
@@ -319,6 +332,8 @@ void SupervisorImpl::Start(uid_t uid, User& user) {
   const StartedWorker& process = user.worker->process;
   absl::Status watched = Watch(process.report.get(), EPOLLIN, WorkerEvent(kReportEvent, uid, user.starts));
   if (watched.ok()) watched = Watch(process.link.get(), EPOLLOUT | kEdges, WorkerEvent(kLinkEvent, uid, user.starts));
+  const std::uint64_t requests = WorkerEvent(kDepositEvent, uid, user.starts);
+  if (watched.ok()) watched = Watch(process.deposits.get(), EPOLLIN, requests);
   if (watched.ok()) return;
   Say(Tone::kError, "user {}: {}", uid, MessageOf(watched));
   user.worker->kill_at = now;
@@ -407,12 +422,53 @@ void SupervisorImpl::Ended(uid_t uid, User& user, int status) {
   }
   Say(in_order ? Tone::kInfo : Tone::kWarning, "user {}: worker {} ended, {}{}{}", uid, worker.process.pid,
       HowItEnded(status), report.empty() ? "" : ": ", report);
+  KeepOrLetGo(uid, user, in_order);
   user.worker.reset();
   --workers_;
   options_.groups.Remove(uid);
   if (!report.empty()) {
     while (!user.waiting.empty()) RefuseFirst(uid, user, report);
   }
+}
+
+// --- Deposits ---
+
+void SupervisorImpl::TakeBackDeposits() {
+  for (GivenDeposit& given : options_.deposits) {
+    const uid_t uid = given.user;
+    User& user = users_.try_emplace(uid, BackOff(options_.pause_min, options_.pause_max)).first->second;
+    const absl::StatusOr<std::uint64_t> added = desk_.TakeBack(user.deposits, std::move(given));
+    if (!added.ok()) Say(Tone::kWarning, "user {}: a deposit: {}", uid, MessageOf(added.status()));
+    user.wanted = true;
+  }
+  options_.deposits.clear();
+}
+
+void SupervisorImpl::AnswerRequests(uid_t uid, User& user) {
+  const int socket = user.worker->process.deposits.get();
+  const DepositDesk::Asked asked = desk_.Answer(uid, user.deposits, socket);
+  if (asked == DepositDesk::Asked::kSome) return;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+  user.worker->asks_later = asked == DepositDesk::Asked::kLater;
+}
+
+// Its worker has ended. One that did so in order has brought everything to the cache.
+void SupervisorImpl::KeepOrLetGo(uid_t uid, User& user, bool in_order) {
+  if (user.deposits.empty()) return;
+  if (in_order) return desk_.LetGoOfAll(uid, user.deposits);
+  if (user.worker->process.page.Read().ready != 0) user.lives_lost = 0;
+  LifeLost(uid, user);
+}
+
+// What is left needs another worker, though nobody may come; but not for ever.
+void SupervisorImpl::LifeLost(uid_t uid, User& user) {
+  if (++user.lives_lost <= kLivesLostMax) {
+    user.wanted = !stopping_;
+    return;
+  }
+  Say(Tone::kError, "user {}: {} workers did not take up what was left: it is let go of", uid, kLivesLostMax);
+  user.lives_lost = 0;
+  desk_.LetGoOfAll(uid, user.deposits);
 }
 
 // --- Time ---
@@ -435,6 +491,7 @@ void SupervisorImpl::Tick() {
       if (!watched.ok() && !stopping_) Say(Tone::kError, "{}", MessageOf(watched));
     }
   }
+  desk_.TellPending();
   for (auto user = users_.begin(); user != users_.end();) {
     LookAt(user->first, user->second, now);
     user = user->second.Forgettable(now) ? users_.erase(user) : std::next(user);
@@ -451,6 +508,10 @@ void SupervisorImpl::LookAt(uid_t uid, User& user, SteadyTime now) {
     return;
   }
   Worker& worker = *user.worker;
+  if (worker.asks_later) {
+    worker.asks_later =
+        !Watch(worker.process.deposits.get(), EPOLLIN, WorkerEvent(kDepositEvent, uid, user.starts)).ok();
+  }
   if (worker.kill_at && now >= *worker.kill_at) {
     Say(Tone::kError, "user {}: worker {} does not end, and is killed", uid, worker.process.pid);
     ::kill(-worker.process.pid, SIGKILL);
@@ -460,7 +521,11 @@ void SupervisorImpl::LookAt(uid_t uid, User& user, SteadyTime now) {
   }
   if (worker.kill_at) return;
   const WorkerCounters counters = worker.process.page.Read();
-  if (counters.ready == 0 && now - worker.started >= options_.ready) {
+  if (counters.ready == 0 && counters.beats != worker.beats) {
+    worker.beats = counters.beats;
+    worker.heard = now;
+  }
+  if (counters.ready == 0 && now - worker.heard >= options_.ready) {
     Say(Tone::kError, "user {}: worker {} does not become ready", uid, worker.process.pid);
     worker.kill_at = now;
     return;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "daemon/supervisor/cgroup.h"
+#include "daemon/supervisor/deposits.h"
 #include "daemon/supervisor/listeners.h"
 #include "daemon/supervisor/project_quota.h"
 #include "storage/base/user_name.h"
@@ -44,7 +45,11 @@ class Supervisor {
     std::string refusal;  // sent to who is refused at cairnd.sock: bytes that mean nothing here
     std::function<void(Tone, std::string_view)> log;
     std::function<void(std::string_view)> notify;  // the service manager: "READY=1", …
-    std::optional<Milliseconds> watchdog;          // so often notify("WATCHDOG=1"), from the loop that does the work
+    // The same, with a descriptor or without (-1): "FDSTORE=1…", "FDSTOREREMOVE=1…". Null: it holds none.
+    DepositDesk::Notify notify_holder;
+    std::vector<GivenDeposit> deposits;    // that it has held for a supervisor before this one
+    HeldDeposits::Max deposits_max;        // of one user
+    std::optional<Milliseconds> watchdog;  // so often notify("WATCHDOG=1"), from the loop that does the work
 
     // Bounds, and what tests look up or wait for otherwise.
     std::size_t waiting_max = 1024;                   // connections that wait for a worker

@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/supervisor/deposits.h"
 #include "daemon/supervisor/pace.h"
 #include "daemon/supervisor/start.h"
 #include "proto/supervisor.h"
@@ -35,12 +36,15 @@ struct Worker {
   std::uint64_t handed = 0;               // connections
   std::optional<std::uint64_t> quiet_at;  // its beat when it first said that nothing is under way
   std::optional<SteadyTime> idle_since;   // it has said so since then, and has counted anew meanwhile
+  SteadyTime heard = started;             // it is not ready, but says that it gets on
+  std::uint64_t beats = 0;                // by which it says so
   std::optional<SteadyTime> kill_at;      // it was asked to end, or is ending: SIGKILL then
   bool retired = false;                   // it was asked to end
   bool executed = false;                  // it runs its own program
   std::string report;                     // why it does not (start.h)
   bool link_open = true;                  // it may be handed more
   bool link_full = false;                 // not now
+  bool asks_later = false;                // it has asked for deposits too often: not listened to for a moment
 
   // Its counters now. What it counted before it took its last connection says nothing: two beats later it does.
   void Counted(const WorkerCounters& counters, SteadyTime now) {
@@ -63,6 +67,8 @@ struct User {
   std::optional<Worker> worker;
   std::deque<Waiting> waiting;
   BackOff back_off;
+  HeldDeposits deposits;
+  std::uint32_t lives_lost = 0;  // of workers one after the other that left deposits, or did not take what was left
   bool wanted = false;  // a worker is to be started though nobody waits for it
   std::uint64_t starts = 0, lost = 0, refused = 0;
   std::uint64_t refused_untold = 0;  // of these not in the log
@@ -70,7 +76,7 @@ struct User {
 
   // Nothing is lost with it but numbers.
   bool Forgettable(SteadyTime now) const {
-    return !worker && waiting.empty() && !wanted && refused_untold == 0 && back_off.Forgotten(now);
+    return !worker && waiting.empty() && !wanted && deposits.empty() && refused_untold == 0 && back_off.Forgotten(now);
   }
 };
 

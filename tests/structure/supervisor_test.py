@@ -11,7 +11,7 @@ import unittest
 
 FOLDER = "daemon/supervisor"
 BEGIN, END = "<!-- dependencies: tests/structure/supervisor_test.py reads this list -->", "<!-- end of dependencies -->"
-LINES_MAX = 1600  # of code, without blank lines and comments
+LINES_MAX = 1950  # of code, without blank lines and comments
 LIBRARIES = ("absl/status/", "fmt/")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 
@@ -60,8 +60,8 @@ class SupervisorTest(unittest.TestCase):
         used = set(re.findall(r'"((?://|@)[^"]+)"', text)) - {"//daemon:__pkg__", "//tests:__subpackages__"}
         self.assertEqual(
             used, {
-                "//proto:supervisor", "//storage/base:clock", "//storage/base:status", "//storage/base:unique_fd",
-                "//storage/base:user_name"
+                "//proto:supervisor", "//storage/base:clock", "//storage/base:sealed_memory", "//storage/base:status",
+                "//storage/base:unique_fd", "//storage/base:user_name"
             })
 
 

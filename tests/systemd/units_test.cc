@@ -371,6 +371,34 @@ TEST_F(UnitsTest, AHungOrKilledSupervisorTakesNothingAlongThatWasCaptured) {
   End(*alice);
 }
 
+TEST_F(UnitsTest, WhatWasOnlyCapturedOutlivesSupervisorAndWorkers) {
+  Settings("[flush]\nevery = 0\n");
+  Must("systemctl start cairnd");
+  for (int fault = 0; fault < 3; ++fault) {
+    auto alice = Client("alice", {"--mib", "64", "--steps", "1000000", "--no-check"});
+    ASSERT_TRUE(Goes("alice", 2)) << (alice->running() ? "" : alice->Wait().output);
+    const std::string before = Property("NRestarts");
+    const pid_t supervisor = Supervisor(), worker = WorkerOf(kAlice);
+    ASSERT_NE(supervisor, 0);
+    ASSERT_NE(worker, 0);
+    const std::size_t captured = ReadPromises(PromisesOf("alice")).by_kind["captured"].size();
+    ASSERT_TRUE(AwaitPromises(PromisesOf("alice"), "captured", captured + 2));
+    // Nobody has the bytes any more but the service manager.
+    ::kill(supervisor, SIGKILL);
+    ::kill(worker, SIGKILL);
+    End(*alice);
+    ASSERT_TRUE(Within([&] { return Property("NRestarts") != before && Property("ActiveState") == "active"; }));
+    const Promises promised = ReadPromises(PromisesOf("alice"));
+    const Ending next = Client("alice", {"--mib", "64", "--steps", "0"})->Wait();
+    EXPECT_GE(Resumed(next), NewestStep(promised.by_kind.at("captured"))) << next.output;
+  }
+  const std::string log = Read(machine().PathOf("/run/cairn/2001/cairnd.log"));
+  EXPECT_THAT(log, HasSubstr("which the last daemon had captured, is taken up: it is local"));
+  // What was taken up is held no longer.
+  Must("systemctl restart cairnd");
+  EXPECT_TRUE(Within([&] { return Property("NFileDescriptorStore") == "0"; })) << Property("NFileDescriptorStore");
+}
+
 TEST_F(UnitsTest, AHostileUserReachesNothingAndHoldsUpNobody) {
   Settings("[supervisor]\ntasks_max = 300\n[flush]\nevery = 0\n");
   Must("systemctl start cairnd");
@@ -435,6 +463,32 @@ TEST_F(UnitsTest, AUsersOwnDaemonRunsAsAUserUnit) {
   EXPECT_EQ(Run(user + "systemctl --user start cairnd-user", "alice").exit_code, 0);
   EXPECT_THAT(Run(run + "CAIRN_LAUNCH=2 crash_client --steps 0 --promises /home/alice/promises", "alice").output,
               HasSubstr("resumed 2 "));
+  // Killed, it is started again with what the user's manager has held.
+  const auto client = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"crash_client", "--promises", "/home/alice/promises", "--mib", "64"});
+    return Process::Start(machine().Command("alice", arguments,
+                                            {{"XDG_RUNTIME_DIR", "/run/user/2001"},
+                                             {"HOME", "/home/alice"},
+                                             {"CAIRN_PREFIX", "/home/alice/big"},
+                                             {"CAIRN_LAUNCH", "own" + std::to_string(launches_++)},
+                                             {"CAIRN_RANK", "0"},
+                                             {"CAIRN_NRANKS", "1"}}));
+  };
+  for (int fault = 0; fault < 2; ++fault) {
+    Must("rm -f /home/alice/promises");
+    auto alice = client({"--steps", "1000000", "--no-check"});
+    ASSERT_TRUE(AwaitPromises(PromisesOf("alice"), "captured", 3)) << (alice->running() ? "" : alice->Wait().output);
+    const pid_t daemon = WorkerOf(kAlice);
+    ASSERT_NE(daemon, 0);
+    ::kill(daemon, SIGKILL);
+    End(*alice);
+    ASSERT_TRUE(Within([&] { return WorkerOf(kAlice) != 0 && WorkerOf(kAlice) != daemon; }));
+    const Promises promised = ReadPromises(PromisesOf("alice"));
+    const Ending next = client({"--steps", "0"})->Wait();
+    EXPECT_GE(Resumed(next), NewestStep(promised.by_kind.at("captured"))) << next.output;
+  }
+  EXPECT_THAT(Run("journalctl -o cat _UID=2001 -n 400").output,
+              HasSubstr("which the last daemon had captured, is taken up: it is local"));
   Must("systemctl stop user@2001; rm -rf /var/tmp/cairn-2001");
 }
 

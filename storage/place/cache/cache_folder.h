@@ -106,6 +106,16 @@ class CacheFolder : public DatasetStore {
   // REQUIRES: of kInPlace nobody reads the dataset or makes it anew.
   virtual absl::Status RemoveAside(const Aside& aside) = 0;
 
+  // --- Before Load: what a daemon that was killed has begun ---
+  // Datasets of checkpoint files that are not whole and were not given up, of which some ranks are committed. Where the
+  // index is damaged: none. Only looks.
+  virtual absl::StatusOr<std::vector<scr::Descriptor>> FindUnfinished() = 0;
+  // It is open as after Begin, with those ranks committed that were so soundly: these are returned. The rest may be
+  // committed now, and all be completed. If that does not come to be, Load removes it as it would have.
+  //   kAlreadyExists       it is whole here, or the folder is SCR's own
+  //   kFailedPrecondition  what lies there was given up, or is of another dataset
+  virtual absl::StatusOr<std::vector<Rank>> TakeUp(const scr::Descriptor& descriptor) = 0;
+
   // Of DatasetStore: after an error of Begin nothing is left that the next Load would not remove. Complete: encode
   // states, then COMPLETE 1; OK: the dataset is at `local`. Remove takes away damaged files that SetAside kept, too.
 

@@ -1,5 +1,5 @@
 // A run's folder in the cache, on a disk: cache_folder.h. What makes and removes datasets is in cache_folder.cc, what
-// changes whole ones rank by rank in cache_folder_parts.cc.
+// changes whole ones rank by rank in cache_folder_parts.cc, what goes on with others' in cache_folder_take_up.cc.
 #ifndef CAIRN_STORAGE_PLACE_CACHE_CACHE_FOLDER_ON_DISK_H_
 #define CAIRN_STORAGE_PLACE_CACHE_CACHE_FOLDER_ON_DISK_H_
 
@@ -89,6 +89,8 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::StatusOr<std::vector<Aside>> FindAsides() override { return cairn::FindAsides(disk_, path_, index_.Entries()); }
   absl::Status RemoveAside(const Aside& aside) override;
 
+  absl::StatusOr<std::vector<scr::Descriptor>> FindUnfinished() override;
+  absl::StatusOr<std::vector<Rank>> TakeUp(const scr::Descriptor& descriptor) override;
   absl::Status Begin(const scr::Descriptor& descriptor) override;
   absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) override;
   absl::Status CommitRanks(std::span<const Part> parts) override;

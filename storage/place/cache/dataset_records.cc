@@ -258,6 +258,9 @@ absl::Status EraseEncodeStates(Disk& disk, const std::string& folder) {
         std::exchange(first, false) ? disk.Rename(path, GivenUpPath(folder)) : disk.Remove(path);
     if (!erased.ok() && !absl::IsNotFound(erased)) return erased;
   }
+  // Also where there were none: nobody is to go on with what failed.
+  const auto mark = disk.Open(GivenUpPath(folder), {.writable = true, .create = true, .exclusive = true});
+  if (!mark.ok() && !absl::IsAlreadyExists(mark.status()) && !absl::IsNotFound(mark.status())) return mark.status();
   const absl::Status synced = disk.SyncDirectory(RecordsFolder(folder));
   return absl::IsNotFound(synced) ? absl::OkStatus() : synced;
 }

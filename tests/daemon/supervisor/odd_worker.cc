@@ -5,6 +5,8 @@
 //              over would try: "reached WHAT" in lines, then "looked"
 //   abort, stop, deaf (takes no more connections), garbage (on the page of counters), busy, stubborn (SIGTERM and the
 //   supervisor's end change nothing), signals (answers with the signals that it got)
+//   deposit (asks for memory that outlives it, writes into it whose it is, and answers with its inode, or "none"), left
+//   (answers with what was left to it: "left INODE TEXT" in lines, then "end"), drop (lets go of that)
 // and answers "done" where it still can.
 #include <dirent.h>
 #include <fcntl.h>
@@ -117,9 +119,41 @@ std::string Reach(const std::string& runtime, const std::string& cache) {
   return reached + ReachProcess("the supervisor", getppid());
 }
 
+std::string Deposit() {
+  const cairn::DepositRequest request{.bytes = 2 << 20, .inode = 0};
+  if (send(cairn::kDepositFd, &request, sizeof request, MSG_NOSIGNAL) != sizeof request) return "not asked";
+  const auto answer = cairn::ReceiveConnection(cairn::kDepositFd);
+  if (!answer.ok() || !answer->connection.valid()) return "none";
+  const std::string text = "of " + std::to_string(getuid());
+  struct stat info {};
+  if (pwrite(answer->connection.get(), text.c_str(), text.size() + 1, 0) < 0) return "not written";
+  return fstat(answer->connection.get(), &info) == 0 ? std::to_string(info.st_ino) : "not there";
+}
+
+// `drop`: lets go of it, too.
+std::string Left(int count, bool drop) {
+  std::string answer;
+  for (int fd = cairn::kFirstLeftFd; fd < cairn::kFirstLeftFd + count; ++fd) {
+    struct stat info {};
+    char text[32] = {};
+    if (fstat(fd, &info) != 0 || pread(fd, text, sizeof text - 1, 0) < 0) return "cannot be read";
+    answer += "left " + std::to_string(info.st_ino) + " " + text + "\n";
+    const cairn::DepositRequest request{.bytes = 0, .inode = info.st_ino};
+    if (drop && send(cairn::kDepositFd, &request, sizeof request, MSG_NOSIGNAL) < 0) return "not dropped";
+  }
+  return answer + "end";
+}
+
+int CountLeft() {
+  int count = 0;
+  while (fcntl(cairn::kFirstLeftFd + count, F_GET_SEALS) >= 0) ++count;
+  return count;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const int left = CountLeft();
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
@@ -166,6 +200,9 @@ int main(int argc, char** argv) {
       answer = Reach(Argument(argc, argv, "--runtime-dir"), Argument(argc, argv, "--cache")) + "looked";
     }
     if (asked == "signals") answer = got;
+    if (asked == "deposit") answer = Deposit();
+    if (asked == "left") answer = Left(left, false);
+    if (asked == "drop") Left(left, true);
     if (asked == "abort") abort();
     if (asked == "stop") raise(SIGSTOP);
     if (asked == "busy") page->Set(&cairn::WorkerCounters::busy, 1);

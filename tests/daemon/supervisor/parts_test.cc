@@ -5,6 +5,7 @@
 #include <linux/dqblk_xfs.h>
 #include <linux/fs.h>
 #include <linux/quota.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "daemon/supervisor/cgroup.h"
+#include "daemon/supervisor/deposits.h"
 #include "daemon/supervisor/folders.h"
 #include "daemon/supervisor/hand_over.h"
 #include "daemon/supervisor/listeners.h"
@@ -136,6 +138,140 @@ TEST(HandOverTest, OneWhoTakesNothingIsHandedAHandfulAndNobodyHearsOfIt) {
   EXPECT_GE(sent, 1);
   EXPECT_LE(sent, 16);
   EXPECT_LT(::send(link->worker.get(), "x", 1, MSG_NOSIGNAL), 0) << "nobody would read it";
+}
+
+// --- deposits.h ---
+
+TEST(DepositsTest, SoManyOfSoManyBytesAreHeld) {
+  HeldDeposits held;
+  const HeldDeposits::Max max{.count = 2, .bytes = 10'000};
+  EXPECT_FALSE(held.Make(0, max).ok());
+  EXPECT_FALSE(held.Make(10'001, max).ok());
+  EXPECT_FALSE(held.Make(~std::uint64_t{0}, max).ok());
+  const auto first = held.Make(6000, max);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(held.Make(4001, max).status().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(held.Make(1000, max).ok());
+  EXPECT_FALSE(held.Make(1, max).ok()) << "a third";
+  EXPECT_TRUE(held.LetGo(*first));
+  EXPECT_FALSE(held.LetGo(*first));
+  EXPECT_TRUE(held.Make(9000, max).ok()) << "its room is free again";
+}
+
+TEST(DepositsTest, MemoryIsOfASizeThatStays) {
+  HeldDeposits held;
+  const auto made = held.Make(6000, {.count = 1, .bytes = 6000});
+  ASSERT_TRUE(made.ok());
+  EXPECT_NE(::ftruncate(held.Of(*made), 0), 0);
+  EXPECT_NE(::ftruncate(held.Of(*made), 7000), 0);
+}
+
+TEST(DepositsTest, NoMemoryIsHeldTwice) {
+  HeldDeposits held;
+  const HeldDeposits::Max max{.count = 9, .bytes = 1 << 20};
+  const auto made = held.Make(6000, max);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(held.Add(UniqueFd(::dup(held.Of(*made))), max).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(held.inodes().size(), 1u);
+}
+
+TEST(DepositsTest, OnlySealedMemoryIsTakenBack) {
+  HeldDeposits held;
+  const HeldDeposits::Max max{.count = 9, .bytes = 1 << 20};
+  EXPECT_FALSE(held.Add(UniqueFd(), max).ok());
+  EXPECT_FALSE(held.Add(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)), max).ok());
+  UniqueFd open(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(open.get(), 100), 0);
+  EXPECT_FALSE(held.Add(std::move(open), max).ok()) << "it could still grow";
+  EXPECT_TRUE(held.empty());
+}
+
+TEST(DepositsTest, ADescriptorThatComesWithARequestIsNotTaken) {
+  auto link = MakeDepositLink();
+  ASSERT_TRUE(link.ok());
+  DepositDesk desk({.count = 9, .bytes = 1 << 20}, nullptr);
+  HeldDeposits held;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  ASSERT_EQ(SendConnection(link->worker.get(), Door::kLocal, writer.get()), 0);  // no request either: too short
+  writer.Reset();
+  EXPECT_EQ(desk.Answer(1, held, link->supervisor.get()), DepositDesk::Asked::kSome);
+  EXPECT_TRUE(held.empty());
+  char byte = 0;
+  EXPECT_EQ(::read(reader.get(), &byte, 1), 0) << "nobody has the other end any more";
+  link->worker.Reset();
+  EXPECT_EQ(desk.Answer(1, held, link->supervisor.get()), DepositDesk::Asked::kEnded);
+}
+
+TEST(DepositsTest, WhoAsksWithoutEndIsNotListenedToForAWhile) {
+  auto link = MakeDepositLink();
+  ASSERT_TRUE(link.ok());
+  DepositDesk desk({.count = 9, .bytes = 1 << 20}, nullptr);
+  HeldDeposits held;
+  const DepositRequest request{.bytes = 0, .inode = 1};
+  DepositDesk::Asked asked = DepositDesk::Asked::kSome;
+  int asks = 0;
+  for (; asks < 100'000 && asked == DepositDesk::Asked::kSome; ++asks) {
+    ASSERT_EQ(::send(link->worker.get(), &request, sizeof request, MSG_NOSIGNAL), 16);
+    asked = desk.Answer(1, held, link->supervisor.get());
+  }
+  EXPECT_EQ(asked, DepositDesk::Asked::kLater);
+  EXPECT_GE(asks, 1024) << "a worker may make all of its deposits, and let go of them";
+}
+
+TEST(DepositsTest, WhatTheServiceManagerDoesNotTakeItIsToldAgain) {
+  bool takes = true;
+  std::vector<std::string> told;
+  DepositDesk desk({.count = 9, .bytes = 1 << 20}, [&](std::string_view state, int) {
+    if (takes) told.emplace_back(state);
+    return takes;
+  });
+  HeldDeposits held;
+  const auto made = held.Make(6000, {.count = 9, .bytes = 1 << 20});
+  ASSERT_TRUE(made.ok());
+  takes = false;
+  desk.LetGoOfAll(1, held);
+  EXPECT_TRUE(held.empty());
+  takes = true;
+  desk.TellPending();
+  desk.TellPending();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0], "FDSTOREREMOVE=1\nFDNAME=" + DepositName(1, *made));
+}
+
+TEST(DepositsTest, NamesSayWhoseTheyAre) {
+  EXPECT_EQ(DepositName(1000, 77), "cairn-1000-77");
+  EXPECT_TRUE(IsDepositName("cairn-1000-77"));
+  for (const char* name : {"", "cairnd.socket", "cairn-", "cairn-x-7", "cairn-7", "cairn--7", "cairn-99999999999-7"}) {
+    EXPECT_FALSE(IsDepositName(name)) << name;
+  }
+}
+
+TEST_F(PartsTest, GivenDepositsAreTakenByTheirNamesAndSocketsStay) {
+  std::vector<Listener> made;
+  ASSERT_TRUE(MakeListeners(folder_, &made).ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const UniqueFd socket(::fcntl(made[2].fd.get(), F_DUPFD, 100));
+    HeldDeposits held;
+    const auto memory = held.Make(4096, {.count = 1, .bytes = 4096});
+    const UniqueFd copy(::fcntl(held.Of(*memory), F_DUPFD, 100));
+    ::dup2(socket.get(), 3), ::dup2(copy.get(), 4);
+    ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+    ::setenv("LISTEN_FDS", "2", 1);
+    ::setenv("LISTEN_FDNAMES", ("cairnd.socket:" + DepositName(1234, *memory)).c_str(), 1);
+    const auto deposits = TakeGivenDeposits();
+    if (deposits.size() != 1 || deposits[0].user != 1234 || deposits[0].fd.get() != 4) std::_Exit(1);
+    if ((::fcntl(4, F_GETFD) & FD_CLOEXEC) == 0) std::_Exit(2);
+    const auto given = TakeGivenListeners();
+    if (!given.ok() || given->size() != 1 || given->front().fd.get() != 3) std::_Exit(3);
+    std::_Exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // --- folders.h ---

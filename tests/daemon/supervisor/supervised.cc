@@ -83,6 +83,7 @@ void Supervised::Start(const std::function<void(Supervisor::Options*)>& change) 
     options.cache_dir = folder_ + "/cache";
     options.account = AccountHere;
     options.refusal = kRefusal;
+    options.deposits_max.bytes = 64 << 20;
     options.stop = std::chrono::seconds(2);
     options.pause_min = std::chrono::milliseconds(100);
     options.log = [log](Tone, std::string_view text) { *log << text << std::endl; };

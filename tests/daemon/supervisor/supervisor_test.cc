@@ -1,5 +1,6 @@
 #include "daemon/supervisor/supervisor.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -9,8 +10,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "storage/base/clock.h"
+#include "storage/base/sealed_memory.h"
 #include "tests/daemon/supervisor/supervised.h"
 
 namespace cairn::testing {
@@ -22,11 +25,19 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-class SupervisorTest : public Supervised {};
-
 bool Lives(pid_t pid) {
   return ::kill(pid, 0) == 0;
 }
+
+class SupervisorTest : public Supervised {
+ protected:
+  // Its worker has crashed, and is handed nothing any more.
+  void Crash(uid_t user) const {
+    const pid_t worker = WorkerOf(user);
+    Ask(user, "abort");
+    EXPECT_TRUE(Within([worker] { return !Lives(worker); }));
+  }
+};
 
 TEST_F(SupervisorTest, AWorkerHasItsUsersRightsAndNoOthers) {
   Start();
@@ -46,8 +57,8 @@ TEST_F(SupervisorTest, AWorkerHasItsUsersRightsAndNoOthers) {
   EXPECT_THAT(text, Not(HasSubstr("env TEST")));
   EXPECT_THAT(text, HasSubstr("arg --worker\narg --flag\narg --runtime-dir\narg " + folder_ +
                               "/run/41001\narg --cache\narg " + folder_ + "/cache\n"));
-  // Its descriptors: the streams, link and page; then what it has opened itself, its signals, the folder it reads, and
-  // the connection.
+  // Its descriptors: the streams, link, page and socket for deposits; then what it has opened itself, its signals, the
+  // folder it reads, and the connection.
   EXPECT_THAT(text, HasSubstr("fd 0 /dev/null\n"));
   EXPECT_THAT(text, HasSubstr("fd 1 " + folder_ + "/run/41001/cairnd.log\n"));
   EXPECT_THAT(text, HasSubstr("fd 2 " + folder_ + "/run/41001/cairnd.log\n"));
@@ -60,8 +71,9 @@ TEST_F(SupervisorTest, AWorkerHasItsUsersRightsAndNoOthers) {
     EXPECT_THAT(line, Not(HasSubstr("odd_worker")));
     EXPECT_THAT(line, Not(HasSubstr("epoll")));
   }
-  EXPECT_EQ(sockets, 2) << text;
-  EXPECT_EQ(files, 8) << text;
+  EXPECT_THAT(text, HasSubstr("fd 5 socket:"));
+  EXPECT_EQ(sockets, 3) << text;
+  EXPECT_EQ(files, 9) << text;
 }
 
 TEST_F(SupervisorTest, AWorkerThatIsTakenOverReachesNothingOfOthers) {
@@ -281,6 +293,88 @@ TEST_F(SupervisorTest, WorkersEndWithTheSupervisor) {
   Start();
   EXPECT_TRUE(Within([&] { return Status().of(kAlice) != nullptr && Status().of(kAlice)->pid != 0; }));
   EXPECT_NE(WorkerOf(kAlice), 0);
+}
+
+// --- What workers leave ---
+
+TEST_F(SupervisorTest, WhatACrashedWorkerLeavesTheNextOneOfItsUserGetsAndNobodyElse) {
+  Start();
+  const std::string of_alice = Ask(kAlice, "deposit"), of_bob = Ask(kBob, "deposit");
+  ASSERT_THAT(of_alice, MatchesRegex("[0-9]+"));
+  ASSERT_THAT(of_bob, MatchesRegex("[0-9]+"));
+  EXPECT_EQ(Ask(kAlice, "left"), "end") << "it was the first";
+  Crash(kAlice);
+  EXPECT_EQ(Ask(kAlice, "left"), "left " + of_alice + " of 41001\nend");
+  Crash(kBob);
+  EXPECT_EQ(Ask(kBob, "left"), "left " + of_bob + " of 41002\nend");
+  EXPECT_EQ(Ask(kCarol, "left"), "end");
+  // Twice: nothing is lost while nobody lets go of it.
+  Crash(kAlice);
+  EXPECT_EQ(Ask(kAlice, "left"), "left " + of_alice + " of 41001\nend");
+  EXPECT_EQ(Ask(kAlice, "drop"), "done");
+  Crash(kAlice);
+  EXPECT_EQ(Ask(kAlice, "left"), "end");
+}
+
+TEST_F(SupervisorTest, AWorkerIsStartedForWhatIsLeftThoughNobodyAsks) {
+  Start();
+  ASSERT_THAT(Ask(kAlice, "deposit"), MatchesRegex("[0-9]+"));
+  Crash(kAlice);
+  EXPECT_TRUE(Within([&] {
+    const Rows rows = Status();
+    return rows.of(kAlice) != nullptr && rows.of(kAlice)->pid != 0 && rows.of(kAlice)->lost == 1;
+  }));
+}
+
+TEST_F(SupervisorTest, AWorkerThatEndsInOrderLeavesNothing) {
+  Start();
+  ASSERT_THAT(Ask(kAlice, "deposit"), MatchesRegex("[0-9]+"));
+  const pid_t worker = WorkerOf(kAlice);
+  ::kill(worker, SIGTERM);
+  EXPECT_TRUE(Within([&] { return !Lives(worker); }));
+  EXPECT_EQ(Ask(kAlice, "left"), "end");
+}
+
+TEST_F(SupervisorTest, AUserHasSoManyDepositsAndNoMore) {
+  Start([](Supervisor::Options* options) { options->deposits_max = {.count = 3, .bytes = 5 << 20}; });
+  EXPECT_THAT(Ask(kAlice, "deposit"), MatchesRegex("[0-9]+"));  // of 2 MiB each
+  EXPECT_THAT(Ask(kAlice, "deposit"), MatchesRegex("[0-9]+"));
+  EXPECT_EQ(Ask(kAlice, "deposit"), "none");
+  EXPECT_THAT(Ask(kBob, "deposit"), MatchesRegex("[0-9]+")) << "another's are no matter to him";
+}
+
+TEST_F(SupervisorTest, TheServiceManagerHoldsWhatTheSupervisorHolds) {
+  const std::string told = folder_ + "/told";
+  Start([&](Supervisor::Options* options) {
+    options->notify_holder = [told](std::string_view state, int fd) {
+      std::ofstream(told, std::ios::app) << state << "\nwith " << (fd >= 0 ? "one" : "none") << std::endl;
+      return true;
+    };
+  });
+  const std::string inode = Ask(kAlice, "deposit");
+  Crash(kAlice);
+  ASSERT_THAT(Ask(kAlice, "left"), HasSubstr(inode));
+  EXPECT_EQ(Ask(kAlice, "drop"), "done");
+  const std::string name = "FDNAME=cairn-41001-" + inode;
+  const std::string expected =
+      "FDSTORE=1\nFDPOLL=0\n" + name + "\nwith one\nFDSTOREREMOVE=1\n" + name + "\nwith none\n";
+  EXPECT_TRUE(Within([&] {
+    std::stringstream text;
+    text << std::ifstream(told).rdbuf();
+    return text.str() == expected;
+  }));
+}
+
+TEST_F(SupervisorTest, WhatTheServiceManagerHeldGoesToAWorkerOfItsUser) {
+  Start([&](Supervisor::Options* options) {
+    absl::StatusOr<UniqueFd> memory = MakeSealedMemory("test", 4096);
+    if (!memory.ok() || ::pwrite(memory->get(), "of 41001", 9, 0) != 9) std::_Exit(7);
+    options->deposits.push_back({.user = kAlice, .fd = *std::move(memory)});
+    options->deposits.push_back({.user = kBob, .fd = UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC))});
+  });
+  EXPECT_TRUE(LogSays("user 41002: a deposit: "));
+  EXPECT_THAT(Ask(kAlice, "left"), MatchesRegex("left [0-9]+ of 41001\nend"));
+  EXPECT_EQ(Ask(kBob, "left"), "end");
 }
 
 TEST_F(SupervisorTest, StatusIsRootsAlone) {

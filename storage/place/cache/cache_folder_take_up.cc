@@ -1,0 +1,112 @@
+// FindUnfinished and TakeUp of cache_folder.h: datasets that a daemon which was killed has begun.
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/base/checksum.h"
+#include "storage/base/path.h"
+#include "storage/base/status.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/cache/cache_folder_on_disk.h"
+#include "storage/place/cache/repair.h"
+#include "storage/place/cache/sync_batch.h"
+
+namespace cairn {
+namespace {
+
+std::optional<Rank> RankOfCatalogue(std::string_view name) {
+  constexpr std::string_view kBefore = "rank_", kAfter = ".cat";
+  if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) return std::nullopt;
+  const auto rank = NumberAfter(name.substr(0, name.size() - kAfter.size()), kBefore);
+  if (!rank || CatalogueName(static_cast<Rank>(*rank)) != name) return std::nullopt;
+  return static_cast<Rank>(*rank);
+}
+
+bool SameDataset(const scr::Descriptor& a, const scr::Descriptor& b) {
+  return a.id == b.id && a.name == b.name && a.launch == b.launch && a.mark == b.mark && a.step == b.step &&
+         a.ranks == b.ranks;
+}
+
+// Writes a catalogue anew, durably but for its name. A sync of the file that is there would say nothing: the kernel
+// tells an error of its writing only once, and may have told it to the daemon that was killed.
+absl::Status WriteAnew(Disk& disk, const std::string& path, StoredCatalogue* stored) {
+  const std::string encoded = EncodeCatalogue(stored->catalogue);
+  stored->bytes = encoded.size();
+  stored->crc32 = Crc32(std::as_bytes(std::span(encoded)));
+  const std::string work = WorkName(path);
+  SyncBatch batch(disk);
+  CAIRN_RETURN_IF_ERROR(batch.Write(work, encoded));
+  CAIRN_RETURN_IF_ERROR(batch.Run());
+  return disk.Rename(work, path);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<scr::Descriptor>> CacheFolderOnDisk::FindUnfinished() {
+  std::vector<scr::Descriptor> found;
+  if (!index_.CheckWritable().ok()) return found;  // which datasets are whole is not known before Load
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(path_));
+  for (const std::string& name : names) {
+    const auto id = DatasetOfRecords(name);
+    if (!id || index_.ContainsOwn(*id) || !CheckNotScrs(*id).ok()) continue;
+    const auto given_up = IsGivenUp(disk_, DatasetPath(*id));
+    if (!given_up.ok() || *given_up) continue;
+    auto descriptor = FindDescriptor(disk_, DatasetPath(*id), *id);
+    // Nothing is committed; or the files are the application's, of which no label is left either.
+    if (!descriptor.ok() || descriptor->own_files) continue;
+    // Its encode states are there, its entry is not: a removal of it was cut short. (Or its making, in the same moment.
+    // Then it is found by the labels that are still sealed, or goes as it would have without deposits.)
+    if (!absl::IsDataLoss(CheckEncoded(disk_, DatasetPath(*id)))) continue;
+    descriptor->held.reset();
+    found.push_back(*std::move(descriptor));
+  }
+  return found;
+}
+
+// A rank's files are synced before its catalogue is there, but not the catalogue itself; and not all may be there that
+// says the same for SCR: these are written anew.
+absl::StatusOr<std::vector<Rank>> CacheFolderOnDisk::TakeUp(const scr::Descriptor& descriptor) {
+  const DatasetId id = descriptor.id;
+  const std::string folder = DatasetPath(id);
+  CAIRN_RETURN_IF_ERROR(index_.CheckWritable());
+  CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
+  if (index_.ContainsOwn(id)) return AlreadyExists("{}: dataset {} is whole", path_, id);
+  const auto names = disk_.List(folder);
+  if (absl::IsNotFound(names.status())) {
+    CAIRN_RETURN_IF_ERROR(Begin(descriptor));
+    return std::vector<Rank>();
+  }
+  CAIRN_RETURN_IF_ERROR(names.status());
+  CAIRN_ASSIGN_OR_RETURN(const bool given_up, IsGivenUp(disk_, folder));
+  const auto there = FindDescriptor(disk_, folder, id);
+  if (given_up || (there.ok() && !SameDataset(*there, descriptor))) {
+    return FailedPrecondition("{}: it was given up, or is another dataset", folder);
+  }
+  if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
+  Open open{.descriptor = descriptor, .committing = {}, .committed = {}};
+  std::vector<Rank> ranks;
+  for (const std::string& name : *names) {
+    if (IsWorkName(name)) CAIRN_RETURN_IF_ERROR(disk_.Remove(folder + "/" + name));
+    const auto rank = RankOfCatalogue(name);
+    if (!rank || *rank >= descriptor.ranks.value_or(0)) continue;
+    auto stored = ReadRank(disk_, folder, record().run, descriptor, *rank);
+    if (absl::IsDataLoss(stored.status())) continue;  // it was cut short
+    CAIRN_RETURN_IF_ERROR(stored.status());
+    CAIRN_RETURN_IF_ERROR(WriteAnew(disk_, folder + "/" + name, &*stored));
+    CAIRN_RETURN_IF_ERROR(RewriteRankRecords(disk_, folder, prefix(), descriptor, *stored, {}));
+    open.committed[*rank] = RankFilesOf(folder, *stored, {});
+    ranks.push_back(*rank);
+  }
+  if (absl::Status made = disk_.MakeDirectory(folder + "/.scr", 0700); !made.ok() && !absl::IsAlreadyExists(made)) {
+    return made;
+  }
+  CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(folder));
+  const absl::MutexLock lock(&mutex_);
+  open_[id] = std::move(open);
+  return ranks;
+}
+
+}  // namespace cairn
