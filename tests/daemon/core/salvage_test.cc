@@ -257,7 +257,9 @@ TEST_F(SalvageTest, AStartThatIsCutShortLeavesItToTheNextOne) {
   const auto folder = Open();
   for (std::uint64_t crash = 0; crash + 1 < Salvage::kTriesMax; ++crash) {
     for (const auto& [inode, fd] : held_->held) {  // what it would have read
-      if (IsLabel(*LookAtMemory(fd.get()))) ASSERT_OK(ReadLabel(fd.get(), Salvage::kTriesMax).status());
+      if (IsLabel(*LookAtMemory(fd.get()))) {
+        ASSERT_OK(ReadLabel(fd.get(), Salvage::kTriesMax).status());
+      }
     }
   }
   EXPECT_THAT(Start(*folder), IsEmpty());

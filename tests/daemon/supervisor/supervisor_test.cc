@@ -25,11 +25,19 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-class SupervisorTest : public Supervised {};
-
 bool Lives(pid_t pid) {
   return ::kill(pid, 0) == 0;
 }
+
+class SupervisorTest : public Supervised {
+ protected:
+  // Its worker has crashed, and is handed nothing any more.
+  void Crash(uid_t user) const {
+    const pid_t worker = WorkerOf(user);
+    Ask(user, "abort");
+    EXPECT_TRUE(Within([worker] { return !Lives(worker); }));
+  }
+};
 
 TEST_F(SupervisorTest, AWorkerHasItsUsersRightsAndNoOthers) {
   Start();
@@ -295,23 +303,23 @@ TEST_F(SupervisorTest, WhatACrashedWorkerLeavesTheNextOneOfItsUserGetsAndNobodyE
   ASSERT_THAT(of_alice, MatchesRegex("[0-9]+"));
   ASSERT_THAT(of_bob, MatchesRegex("[0-9]+"));
   EXPECT_EQ(Ask(kAlice, "left"), "end") << "it was the first";
-  Ask(kAlice, "abort");
+  Crash(kAlice);
   EXPECT_EQ(Ask(kAlice, "left"), "left " + of_alice + " of 41001\nend");
-  Ask(kBob, "abort");
+  Crash(kBob);
   EXPECT_EQ(Ask(kBob, "left"), "left " + of_bob + " of 41002\nend");
   EXPECT_EQ(Ask(kCarol, "left"), "end");
   // Twice: nothing is lost while nobody lets go of it.
-  Ask(kAlice, "abort");
+  Crash(kAlice);
   EXPECT_EQ(Ask(kAlice, "left"), "left " + of_alice + " of 41001\nend");
   EXPECT_EQ(Ask(kAlice, "drop"), "done");
-  Ask(kAlice, "abort");
+  Crash(kAlice);
   EXPECT_EQ(Ask(kAlice, "left"), "end");
 }
 
 TEST_F(SupervisorTest, AWorkerIsStartedForWhatIsLeftThoughNobodyAsks) {
   Start();
   ASSERT_THAT(Ask(kAlice, "deposit"), MatchesRegex("[0-9]+"));
-  Ask(kAlice, "abort");
+  Crash(kAlice);
   EXPECT_TRUE(Within([&] {
     const Rows rows = Status();
     return rows.of(kAlice) != nullptr && rows.of(kAlice)->pid != 0 && rows.of(kAlice)->lost == 1;
@@ -343,7 +351,7 @@ TEST_F(SupervisorTest, TheServiceManagerHoldsWhatTheSupervisorHolds) {
     };
   });
   const std::string inode = Ask(kAlice, "deposit");
-  Ask(kAlice, "abort");
+  Crash(kAlice);
   ASSERT_THAT(Ask(kAlice, "left"), HasSubstr(inode));
   EXPECT_EQ(Ask(kAlice, "drop"), "done");
   const std::string name = "FDNAME=cairn-41001-" + inode;
