@@ -70,7 +70,6 @@ void ReadAhead::Read(const WorkPtr& work, std::shared_ptr<Image> image) {
     return Forget(work);
   }
   work->image = std::move(image);
-  given_.ledger.ReadBegan(*work->dataset);
   context_.transfers->Begun();
   cairn::Restore::Callbacks callbacks;
   callbacks.on_ready = [this, work](std::uint64_t pieces) {
@@ -91,7 +90,6 @@ void ReadAhead::Read(const WorkPtr& work, std::shared_ptr<Image> image) {
 void ReadAhead::Ended(const WorkPtr& work, const absl::Status& status) {
   work->reading = nullptr;
   context_.transfers->Ended();
-  given_.ledger.ReadEnded(*work->dataset);
   const Rank rank = work->session->rank;
   const bool wanted = status.ok() && MayGoOn(*work);
   if (!wanted) {

@@ -3,9 +3,9 @@
 // ready, is verified, and kept as a capture's is, so that the restore copies memory. A restore that comes meanwhile
 // takes what has been read from there (daemon/data/shared_blocks.h).
 //
-// It is a guess, which has the room that nobody else wants, and is given up when the session captures or ends. Its
-// errors are told to nobody: a restore meets them again, and says so. For ranks of this node, in launches of as many
-// ranks as the dataset has. Strand only.
+// It is a guess. It has the room that nobody else wants, and is given up when the session captures or ends. It keeps no
+// dataset from being removed, evicted or made anew: what it reads is checked. Its errors are told to nobody: a restore
+// meets them again, and says so. For ranks of this node, in launches of as many ranks as the dataset has. Strand only.
 #ifndef CAIRN_DAEMON_CORE_READ_AHEAD_H_
 #define CAIRN_DAEMON_CORE_READ_AHEAD_H_
 

@@ -59,8 +59,8 @@ TEST_F(AddressTest, WithoutTlsOnlyToLoopback) {
 }
 
 TEST_F(AddressTest, WhatIsNoAddressIsNamed) {
-  ExpectInvalid("unix:/tmp/x", "neither grpc://HOST:PORT nor grpc+unix:PATH");
-  ExpectInvalid("", "neither");
+  ExpectInvalid("unix:/tmp/x", "is none of grpc://HOST:PORT, grpc+unix:PATH, grpc+run:DIR");
+  ExpectInvalid("", "is none of");
   ExpectInvalid("grpc+unix:run/x", "absolute path");
   for (const char* address : {"grpc://", "grpc://host", "grpc://:7", "grpc://host:", "grpc://host:http", "grpc://h:0",
                               "grpc://h:65536", "grpc://h:99999999999"}) {

@@ -157,6 +157,7 @@ TEST_P(RedundantTierTest, TheApplicationsOwnFilesComeBackFromThere) {
 }
 
 TEST_P(RedundantTierTest, WhatNoCacheHasIsFlushedFromThere) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.image.read_ahead = false;  // it would be from the folder
   Start();
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
   const DatasetId id = Redundant(5);
