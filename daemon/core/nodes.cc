@@ -20,8 +20,6 @@ namespace {
 constexpr std::uint32_t kDoublingsMax = 20;  // of the pause before it is tried again
 constexpr Questions::Patience kForPeople{.each = std::chrono::seconds(2), .total = std::chrono::seconds(10)};
 constexpr std::chrono::seconds kForTheTable(5), kForANode(2);
-constexpr int kTermsToTakeOver = 2;  // from a coordinator that is gone, and until links lead to the next one
-constexpr int kJoinsInTerm = 5;      // how long a member looks for a new coordinator
 constexpr std::chrono::milliseconds kLookEvery(20);
 constexpr Questions::Patience kForRestarts{.each = std::chrono::seconds(2), .total = std::chrono::seconds(4)};
 
@@ -112,14 +110,10 @@ void Nodes::EnterLater() {
   });
 }
 
-std::chrono::milliseconds Nodes::Term() const {
-  return std::chrono::milliseconds(context_.config.peers.term_ms);
-}
-
 MembershipSettings Nodes::SettingsOf() const {
   const Config::Peers& peers = context_.config.peers;
   MembershipSettings settings;
-  settings.term = Term();
+  settings.term = std::chrono::milliseconds(peers.term_ms);
   settings.fan_in = std::max<std::size_t>(peers.fan_in, 2);
   // Checked with the rest of the settings (ValidateConfig).
   const auto addresses = ParsePeerAddresses(peers.fixed);
@@ -320,38 +314,27 @@ void Nodes::AskHoldings(std::function<void(Holdings holdings)> then) {
 struct Nodes::Awaited {
   NodeId node;
   std::function<void()> then;
-  SteadyTime began, until;
+  SteadyTime until;
   bool others_known = false;  // and `until` is for the node
 };
 
 void Nodes::WhenKnown(const NodeId& node, std::function<void()> then) {
   Update();
-  const SteadyTime now = context_.now();
-  const auto awaited = std::make_shared<Awaited>(
-      Awaited{.node = node, .then = std::move(then), .began = now, .until = now + kForTheTable});
+  const auto awaited =
+      std::make_shared<Awaited>(Awaited{.node = node, .then = std::move(then), .until = context_.now() + kForTheTable});
   context_.loop().Post([this, awaited] { LookForKnown(awaited); });
 }
 
 void Nodes::LookForKnown(const std::shared_ptr<Awaited>& awaited) {
-  if (!MayEnter() || timer_ != 0 || IsKnown(*awaited) || IsTooLate(*awaited)) return awaited->then();
+  if (!MayEnter() || timer_ != 0 || IsKnown(*awaited) || context_.now() >= awaited->until) return awaited->then();
   context_.loop().After(kLookEvery, [this, awaited] { LookForKnown(awaited); });
-}
-
-// Where another node has coordinated there are others, whoever of them is gone: the next coordinator tells of them.
-bool Nodes::IsTooLate(const Awaited& awaited) const {
-  if (context_.now() < awaited.until) return false;
-  const bool coordinated = membership_ && membership_->coordinator().name.epoch != 0;
-  if (!coordinated || awaited.others_known) return true;
-  return context_.now() >= awaited.began + kTermsToTakeOver * Term();
 }
 
 bool Nodes::IsKnown(Awaited& awaited) const {
   if (!membership_) return false;
   const Membership::Coordinator now = membership_->coordinator();
   if (!now.attached || membership_->table().epoch != now.name.epoch) return false;
-  if (!std::exchange(awaited.others_known, true)) {
-    awaited.until = context_.now() + std::max<std::chrono::milliseconds>(kForANode, Term() / kJoinsInTerm);
-  }
+  if (!std::exchange(awaited.others_known, true)) awaited.until = context_.now() + kForANode;
   if (awaited.node.empty() || awaited.node == context_.cache_id) return true;
   const auto entry = membership_->table().entries.find(awaited.node);
   return entry != membership_->table().entries.end() && !entry->second.missing;

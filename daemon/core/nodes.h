@@ -73,8 +73,8 @@ class Nodes {
   using Holdings = std::vector<std::pair<Member, absl::StatusOr<peer::Holdings>>>;
   void AskHoldings(std::function<void(Holdings holdings)> then);
   // Runs `then` once this daemon knows which others there are and, unless it is empty, `node` is among them. That is
-  // waited for within bounds: 5 s for the others, but two terms where another node has coordinated them and is gone;
-  // then 2 s or a fifth of a term for the node, whichever is longer. Not inside the call; soon if no links can come.
+  // waited for within bounds: 5 s for the others, then 2 s for the node. Not inside the call; soon if no links can
+  // come.
   void WhenKnown(const NodeId& node, std::function<void()> then);
   std::optional<Member> Find(const NodeId& node) const;  // none: it is no member, or missing
   // A link to the home of a launch (home.h): Relay::Dial. kUnavailable, soon: this daemon is no member.
@@ -94,10 +94,8 @@ class Nodes {
   OnArbiter MakeOnArbiter() const;
   MemberSummary Summary() const;
   std::vector<Member> OthersThere() const;
-  std::chrono::milliseconds Term() const;
   struct Awaited;
   bool IsKnown(Awaited& awaited) const;
-  bool IsTooLate(const Awaited& awaited) const;
   void LookForKnown(const std::shared_ptr<Awaited>& awaited);
   void TableChanged(const TableChange& change) const;
   void CoordinatorChanged(const Membership::Coordinator& coordinator);

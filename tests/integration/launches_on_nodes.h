@@ -29,18 +29,14 @@ class LaunchesOnNodes : public JobsOnNodes {
             const std::vector<std::string>& more = {}) {
     Job job;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-      job.ranks.push_back(StartRank(key, rank, nodes.size(), nodes[rank], steps, more));
+      Process::Options client = Client(nodes[rank], steps, more);
+      client.arguments[2] = PromisesOfRank(rank);  // of `--promises`
+      client.environment["CAIRN_RANK"] = std::to_string(rank);
+      client.environment["CAIRN_NRANKS"] = std::to_string(nodes.size());
+      client.environment["CAIRN_LAUNCH"] = key;
+      job.ranks.push_back(cluster_->StartProgram(nodes[rank], client));
     }
     return job;
-  }
-  std::unique_ptr<Process> StartRank(const std::string& key, std::size_t rank, std::size_t nranks, int node,
-                                     std::uint64_t steps, const std::vector<std::string>& more) {
-    Process::Options client = Client(node, steps, more);
-    client.arguments[2] = PromisesOfRank(rank);  // of `--promises`
-    client.environment["CAIRN_RANK"] = std::to_string(rank);
-    client.environment["CAIRN_NRANKS"] = std::to_string(nranks);
-    client.environment["CAIRN_LAUNCH"] = key;
-    return cluster_->StartProgram(node, client);
   }
   // What each rank said.
   std::vector<std::string> End(Job job) {

@@ -67,26 +67,6 @@ TEST_F(LostHomeTest, TheHomeGoesOnThoughAFlushWaitsForANodeThatIsLost) {
   }
 }
 
-// The home coordinates the run's nodes, too, and the job comes back before another does.
-TEST_F(LostHomeTest, ItGoesOnOnNewNodesBeforeAnotherCoordinates) {
-  std::vector<std::string> flags = {"--peers-interface", "eth0", "--peers-term", "8s"};
-  flags.insert(flags.end(), flags_.begin(), flags_.end());
-  for (int node = 1; node <= 4; ++node) ASSERT_TRUE(cluster_->node(node).StartDaemon(flags)) << node;
-  const std::vector<std::string> more = {"--redundant", "--mib", "2"};
-  const auto first = StartRank("slurm:7.0.0", 0, 2, 1, 100'000, more);
-  ASSERT_TRUE(cluster_->node(1).WaitForLog("this daemon coordinates its nodes"));
-  const auto second = StartRank("slurm:7.0.0", 1, 2, 2, 100'000, more);
-  ASSERT_TRUE(AwaitPromises(PromisesOfRank(0), "redundant", 5));
-  ASSERT_TRUE(AwaitPromises(PromisesOfRank(1), "redundant", 5));
-  ASSERT_EQ(HomeOf(1), 1);
-  cluster_->PowerOff(1);
-  second->Signal(SIGKILL);
-  const std::uint64_t promised = std::max(NewestOfRank(0, "redundant"), NewestOfRank(1, "redundant"));
-  for (const std::string& rank : Run("slurm:7.0.1", {3, 4}, 0, {"--wait-busy", "--mib", "2"})) {
-    EXPECT_GE(PointOf(rank).dataset, promised) << rank;
-  }
-}
-
 // As a scheduler does whose node that is left has another job by then, or is not free yet.
 TEST_F(LostHomeTest, ItGoesOnOnNewNodesOnly) {
   Restart(On::kNewAndNew);

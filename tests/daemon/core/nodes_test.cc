@@ -285,9 +285,9 @@ TEST_F(NodesTest, ANodeThatDoesNotComeIsWaitedForSoLong) {
   nodes_->Update();
   Pass(std::chrono::seconds(1));
   const auto known = WhenKnown(kOtherNode);
-  Pass(std::chrono::milliseconds(2'200));
+  Pass(std::chrono::milliseconds(1'800));
   EXPECT_FALSE(*known);
-  Pass(std::chrono::milliseconds(400));  // a fifth of a term
+  Pass(std::chrono::milliseconds(400));
   EXPECT_TRUE(*known);
 }
 
