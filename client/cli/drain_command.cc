@@ -253,8 +253,9 @@ absl::StatusOr<DrainReport> RunOnce(Disk& disk, const Options& options, const Dr
 }
 
 std::string DescribePass(const DrainReport& report) {
-  return fmt::format("{} drained {}, {}{}{}{}\n", LocalTime(NowMicros()), Count(report.files, "file"),
+  return fmt::format("{} drained {}, {}{}{}{}{}\n", LocalTime(NowMicros()), Count(report.files, "file"),
                      Bytes(report.bytes), report.deleted > 0 ? fmt::format(", deleted {}", report.deleted) : "",
+                     report.former > 0 ? fmt::format(", removed {} of FTI's former checkpoints", report.former) : "",
                      report.waiting.count() > 0 ? fmt::format(", waiting {}", report.waiting.count()) : "",
                      report.failed.count() + report.damaged.count() > 0
                          ? fmt::format(", FAILED {}", report.failed.count() + report.damaged.count())
@@ -269,7 +270,7 @@ ExitCode RunWatch(const Context& context, Disk& disk, const DrainOptions& drain_
     // A look that the signal has cut short tells of trouble, but not that there is none.
     const bool cut = report.stopped && !report.full;
     if (!cut || report.failed.count() + report.damaged.count() > 0) code = CodeOf(report);
-    const bool nothing = report.files + report.symlinks + report.hard_links + report.deleted == 0;
+    const bool nothing = report.files + report.symlinks + report.hard_links + report.deleted + report.former == 0;
     if (nothing && report.failed.count() + report.damaged.count() == 0) return;
     Print(context.json ? ToJson(drain_options, report).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
                        : DescribePass(report));

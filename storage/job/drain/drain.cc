@@ -215,8 +215,8 @@ void Join(DrainReport& all, DrainReport&& pass) {
   pass.there_bytes = all.there_bytes;
   for (const auto member :
        {&DrainReport::files, &DrainReport::bytes, &DrainReport::symlinks, &DrainReport::hard_links,
-        &DrainReport::folders, &DrainReport::deleted, &DrainReport::links_copied, &DrainReport::attributes_lost,
-        &DrainReport::read_through_cache, &DrainReport::milliseconds}) {
+        &DrainReport::folders, &DrainReport::deleted, &DrainReport::former, &DrainReport::links_copied,
+        &DrainReport::attributes_lost, &DrainReport::read_through_cache, &DrainReport::milliseconds}) {
     pass.*member += all.*member;
   }
   ToldList outward = std::move(all.outward);

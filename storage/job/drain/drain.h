@@ -50,7 +50,8 @@ struct DrainOptions {
   std::function<std::unique_ptr<Tree>(std::unique_ptr<Tree>)> wrap_source = {}, wrap_target = {};
 };
 
-// One drain of one folder. Calls from one thread at a time; they block on both file systems.
+// One drain of one folder. At the target it removes, of what it has brought, FTI's former checkpoints (README.md), and
+// nothing else. Calls from one thread at a time; they block on both file systems.
 class Drain {
  public:
   // Takes the target's lock for this folder, and removes what one before has left unfinished. `disk` is borrowed: sets'

@@ -28,6 +28,10 @@
 #include "storage/job/drain/scan.h"
 #include "storage/job/drain/workers.h"
 
+namespace cairn::fti {
+struct Checkpoint;
+}
+
 namespace cairn::drain {
 
 // What the passes of one drain share. `target` and `journal` are null only in a dry run whose target is not there.
@@ -123,6 +127,11 @@ class Pass {
   absl::Status RemoveFormer();
   std::vector<Former> FormerOf(const std::string& execution) const;
   void FindFormer(const std::string& folder, int level, std::vector<Former>& former) const;
+  std::string AtTarget(const std::string& full) const;
+  bool HasCome(const fti::Checkpoint& newer) const;
+  bool CameLater(const fti::Checkpoint& newer, const Former& former) const;
+  absl::Status SyncNamesOf(const fti::Checkpoint& newer);
+  void Remove(const Former& one, std::set<std::string>& folders);
 
   Ground& ground_;
   const DrainOptions& options_;
