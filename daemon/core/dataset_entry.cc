@@ -90,9 +90,7 @@ absl::StatusOr<DatasetEntry::Place> DatasetEntry::PlaceFor(const Launch& launch,
   if (place.past_cache) return place;
   if (!spec.kind.files) place.spare = given_.cache.SpareFor(spec.bytes, launch.nranks);
   // Room for all ranks at once: a dataset of which only some fit would fail.
-  // The application writes its own files itself: where others are to find a reserve, there must be room before.
-  const std::uint64_t files = context_.config.cache.reserve != 0 ? given_.stores.FilesBefore() : 0;
-  const std::uint64_t planned = spec.kind.files ? files : given_.stores.Planned(launch, rank, spec);
+  const std::uint64_t planned = spec.kind.files ? 0 : given_.stores.Planned(launch, rank, spec);
   auto room = given_.cache.FindRoom(planned <= given_.cache.limit() ? planned : spec.bytes, place.spare);
   if (room.ok()) {
     place.room = *std::move(room);

@@ -29,17 +29,15 @@ Stores::Stores(const Context& context, std::string run_name, std::shared_ptr<Cac
 // to be the same; those on other nodes take nothing of this cache. How much files will be is not known at all: as much
 // as the last time.
 bool Stores::TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {
-  if (spec.kind.files) return FilesBefore() > room_.limit();
+  const auto& datasets = ledger_.datasets();
+  if (spec.kind.files) {
+    if (last_files_bytes_) return *last_files_bytes_ > room_.limit();
+    const auto last =
+        std::find_if(datasets.rbegin(), datasets.rend(), [](const auto& item) { return item.second->kind.files; });
+    return last != datasets.rend() && last->second->bytes() > room_.limit();
+  }
   if (spec.bytes == 0) return false;
   return outgrown_ == launch.nranks || Planned(launch, rank, spec) > room_.limit();
-}
-
-std::uint64_t Stores::FilesBefore() const {
-  if (last_files_bytes_) return *last_files_bytes_;
-  const auto& datasets = ledger_.datasets();
-  const auto last =
-      std::find_if(datasets.rbegin(), datasets.rend(), [](const auto& item) { return item.second->kind.files; });
-  return last != datasets.rend() ? last->second->bytes() : 0;
 }
 
 std::uint64_t Stores::Planned(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {

@@ -39,8 +39,6 @@ class Stores {
   // What all ranks of a checkpoint will have together: as the last one of this launch, else as if they were all alike.
   std::uint64_t Planned(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const;
   bool TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const;
-  // Of an application's own files, which are known at their end only: as much as the last time; 0: there was none.
-  std::uint64_t FilesBefore() const;
   // It turned out to be larger than the cache, or a dataset of files has so many bytes: the next one is judged by that.
   void Outgrown(std::uint32_t nranks) { outgrown_ = nranks; }
   void FilesWere(std::uint64_t bytes) { last_files_bytes_ = bytes; }
