@@ -107,6 +107,7 @@ deploy/packages.sh || give_up "packages are missing"
 # Sockets lie in the tests' folders, and a socket's path has at most 107 bytes: Bazel's own folders are too deep.
 events=$(mktemp)
 folders=$(mktemp -d /tmp/cairn-t.XXXXXX)
+chmod 711 "$folders"  # some tests become another user
 trap 'rm -rf "$events" "$folders"' EXIT
 flags+=(--test_tmpdir="$folders")
 run_bazel test "${flags[@]}" --build_event_json_file="$events" "${targets[@]}"

@@ -488,6 +488,7 @@ TEST_F(DrainTest, AFolderThatIsReadOnlyIsFilledInAnyNumberOfPasses) {
   if (child == 0) {
     if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
     const std::string out = from_ + "/out";
+    if (::access(from_.c_str(), X_OK) != 0) ::_exit(3);
     if (::chmod(out.c_str(), 0555) != 0) ::_exit(5);
     options_.settle_ms = 600'000;
     const auto waits = Run();
