@@ -23,6 +23,8 @@
 
 struct cairn_grpc {
   std::unique_ptr<cairn::transport::Stream> stream;
+  std::string target, told_in;  // as it was asked for; which daemon's file told of it
+  int replies = 0;              // so many, at most kServes
 };
 
 namespace {
@@ -85,8 +87,10 @@ Outcome ConnectToOne(const std::vector<cairn::transport::Address>& addresses, St
   return first;
 }
 
-// Where this process was connected last, for each address as it was given. Another daemon may have told later, without
-// knowing anything of our session: that one is tried first only if ours does not answer.
+constexpr int kServes = 3;  // replies: to the greeting, to the opening, and one more
+
+// Who has served this process last, for each address as it was given: that daemon is tried first. Another one may have
+// told later, and knows nothing of our session.
 absl::Mutex last_mutex(absl::kConstInit);
 std::map<std::string, std::string>& LastFiles() {
   static auto* const files = new std::map<std::string, std::string>;
@@ -124,7 +128,8 @@ int cairn_grpc_connect(const char* target, uint32_t deadline_ms, cairn_grpc** ha
     std::string told_in;
     outcome = ConnectToOne(addresses, In(deadline_ms), &result->stream, &told_in);
     if (!outcome.ok()) return outcome;
-    NoteLast(target, told_in);
+    result->target = target;
+    result->told_in = std::move(told_in);
     *handle = result.release();
     return outcome;
   });
@@ -137,7 +142,14 @@ int cairn_grpc_send(cairn_grpc* handle, const void* request, size_t bytes, uint3
 
 int cairn_grpc_receive(cairn_grpc* handle, void** reply, size_t* bytes, uint32_t deadline_ms, char* error,
                        size_t error_bytes) {
-  return Guarded(error, error_bytes, [&] { return handle->stream->Receive(In(deadline_ms), reply, bytes); });
+  return Guarded(error, error_bytes, [&] {
+    Outcome outcome = handle->stream->Receive(In(deadline_ms), reply, bytes);
+    // A daemon that is not ours answers the greeting, too, and then refuses.
+    if (outcome.ok() && handle->replies < kServes && ++handle->replies == kServes) {
+      NoteLast(handle->target, handle->told_in);
+    }
+    return outcome;
+  });
 }
 
 void cairn_grpc_free(void* reply) {

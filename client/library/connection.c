@@ -181,6 +181,11 @@ static int connect_again(struct lc_call* call) {
   return may_pass ? LC_LOST : code;
 }
 
+static bool is_search(const char* address) {
+  static const char kRun[] = "grpc+run:";
+  return strncmp(address, kRun, sizeof kRun - 1) == 0;
+}
+
 int lc_connect(struct lc_call* call) {
   uint32_t delay_ms = 0;
   if (call->session->transport != NULL) return CAIRN_OK;
@@ -189,6 +194,9 @@ int lc_connect(struct lc_call* call) {
     if (code == CAIRN_OK) {
       code = greet(call);
       if (code == CAIRN_UNAVAILABLE) code = LC_LOST; /* it is going away: its successor may be near */
+      /* One of several daemons has answered that does not know us: ours may be on its way back. */
+      if (code == CAIRN_FAILED_PRECONDITION && call->session->joined && is_search(call->session->address))
+        code = LC_LOST;
     }
     if (code != LC_LOST) return code;
     if (!lc_back_off(call, &delay_ms)) return lc_lost_for_good(call);
