@@ -24,8 +24,10 @@ absl::StatusOr<CachedRuns> Runs::LoadCached() const {
   const std::string& cache = context_.config.cache.path;
   const std::string& user = context_.env.process.user;
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, cache, 0700));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(disk, cache, user));
+  std::vector<std::string> nameless;  // folders of which nobody can say now whose they are
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(disk, cache, user, &nameless));
   CachedRuns cached;
+  cached.warnings = nameless;
   std::set<RunId> known, unread;
   absl::Status salvaged;
   Salvage salvage(context_.env.deposits, context_.env.pools.work);
@@ -34,18 +36,22 @@ absl::StatusOr<CachedRuns> Runs::LoadCached() const {
     const absl::Status loaded = [&]() -> absl::Status {
       CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<CacheFolder> folder,
                              CacheFolder::Open(disk, cache, user, one.run_name, one.run, one.prefix));
-      CAIRN_RETURN_IF_ERROR(salvaged = salvage.Into(*folder));
+      if (const absl::Status status = salvage.Into(*folder); !status.ok()) {
+        if (salvaged.ok()) salvaged = status;
+        return status;  // what lies in the folder stays for the next start
+      }
       CAIRN_ASSIGN_OR_RETURN(CacheContents contents, LookAtCache(*folder));
       cached.runs.push_back(
           {.run = one.run, .prefix = one.prefix, .folder = std::move(folder), .contents = std::move(contents)});
       return absl::OkStatus();
     }();
-    if (!salvaged.ok()) return salvaged;
     if (loaded.ok()) continue;
     unread.insert(one.run.run);
     cached.warnings.push_back(fmt::format("{}: {}", one.path, MessageOf(loaded)));
   }
-  for (std::string& warning : salvage.TakeWarnings(unread)) cached.warnings.push_back(std::move(warning));
+  CAIRN_RETURN_IF_ERROR(salvaged);  // when all that could be taken up is
+  for (std::string& warning : salvage.TakeWarnings(unread, nameless.empty()))
+    cached.warnings.push_back(std::move(warning));
   CAIRN_ASSIGN_OR_RETURN(cached.free_bytes, disk.FreeBytes(cache));
   return cached;
 }

@@ -183,14 +183,14 @@ void Salvage::GiveUp(Left& left) {
   left.fd.Reset();
 }
 
-std::vector<std::string> Salvage::TakeWarnings(const std::set<RunId>& unread) {
+std::vector<std::string> Salvage::TakeWarnings(const std::set<RunId>& unread, bool all_runs_known) {
   told_ = true;
   for (Left& left : left_) {
     if (left.label == 0) continue;
     const std::string what = fmt::format("run {}: {}, rank {}: captured by the last daemon", left.part.catalogue.run(),
                                          NameOf(DescriptorOf(left.part)), left.part.catalogue.rank());
     const auto of = std::ranges::find_if(unread, [&](RunId run) { return run.Hex() == left.part.catalogue.run(); });
-    if (of != unread.end()) {
+    if (of != unread.end() || !all_runs_known) {
       warnings_.push_back(fmt::format("{}: left to the next start", what));
       left.label = 0;  // who holds both has them still
       continue;
@@ -217,11 +217,15 @@ absl::Status Salvage::Into(CacheFolder& folder) {
     if (found.parts.empty()) found.descriptor = DescriptorOf(left.part);
     found.parts.push_back(&left);
   }
+  absl::Status passing;
   for (const auto& [id, found] : datasets) {
     for (const Left* left : found.parts) CountTry(left->label_fd.get(), 1);
     const absl::Status whole = MakeWhole(folder, found);
     const std::string what = fmt::format("{}: {}", folder.path(), NameOf(found.descriptor));
-    if (MayPass(whole) && !found.parts.empty()) return Annotate(whole, what);
+    if (MayPass(whole) && !found.parts.empty()) {  // its images stay with who holds them
+      if (passing.ok()) passing = Annotate(whole, what);
+      continue;
+    }
     if (whole.ok()) {
       spdlog::info("{}, which the last daemon had captured, is taken up: it is local", what);
     } else if (!absl::IsAlreadyExists(whole)) {  // then it was whole, and its labels not cleared yet
@@ -229,7 +233,7 @@ absl::Status Salvage::Into(CacheFolder& folder) {
     }
     for (Left* left : found.parts) GiveUp(*left);
   }
-  return absl::OkStatus();
+  return passing;
 }
 
 absl::Status Salvage::MakeWhole(CacheFolder& folder, const Found& found) {

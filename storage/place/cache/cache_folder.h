@@ -68,7 +68,7 @@ class CacheFolder : public DatasetStore {
                                                            const std::string& prefix);
   // The runs that have a folder below `<cache>/<user>/`, for a daemon that starts: what Open wants to know of each. Of
   // a folder whose run.cairn is lost or damaged, what its datasets say. Folders that do not say are none. No such
-  // directory: none.
+  // directory: none. `unread`, if given, gets those whose run.cairn could not be read this time, and why.
   struct Found {
     std::string path;
     std::string run_name;
@@ -76,7 +76,8 @@ class CacheFolder : public DatasetStore {
     std::string prefix;   // as last opened on this node
     LaunchId served = 0;  // the newest launch that this cache's daemons have served
   };
-  static absl::StatusOr<std::vector<Found>> Find(Disk& disk, const std::string& cache, std::string_view user);
+  static absl::StatusOr<std::vector<Found>> Find(Disk& disk, const std::string& cache, std::string_view user,
+                                                 std::vector<std::string>* unread = nullptr);
 
   virtual const std::string& path() const = 0;
   virtual std::string prefix() const = 0;

@@ -258,9 +258,11 @@ absl::Status EraseEncodeStates(Disk& disk, const std::string& folder) {
         std::exchange(first, false) ? disk.Rename(path, GivenUpPath(folder)) : disk.Remove(path);
     if (!erased.ok() && !absl::IsNotFound(erased)) return erased;
   }
-  // Also where there were none: nobody is to go on with what failed.
+  // Also where there were none: nobody is to go on with what failed. On a full disk what follows makes the room.
   const auto mark = disk.Open(GivenUpPath(folder), {.writable = true, .create = true, .exclusive = true});
-  if (!mark.ok() && !absl::IsAlreadyExists(mark.status()) && !absl::IsNotFound(mark.status())) return mark.status();
+  const auto& why = mark.status();
+  if (!mark.ok() && !absl::IsAlreadyExists(why) && !absl::IsNotFound(why) && !absl::IsResourceExhausted(why))
+    return why;
   const absl::Status synced = disk.SyncDirectory(RecordsFolder(folder));
   return absl::IsNotFound(synced) ? absl::OkStatus() : synced;
 }

@@ -215,7 +215,8 @@ absl::StatusOr<bool> HasDatasets(Disk& disk, const std::string& folder) {
 }
 
 absl::StatusOr<std::vector<CacheFolder::Found>> CacheFolder::Find(Disk& disk, const std::string& cache,
-                                                                  std::string_view user) {
+                                                                  std::string_view user,
+                                                                  std::vector<std::string>* unread) {
   CAIRN_ASSIGN_OR_RETURN(const std::string folder, UserFolder(cache, user));
   std::vector<Found> found;
   const auto names = disk.List(folder);
@@ -226,7 +227,12 @@ absl::StatusOr<std::vector<CacheFolder::Found>> CacheFolder::Find(Disk& disk, co
     const std::string path = folder + "/" + name;
     auto record = ReadRecord(disk, path);
     if (IsLost(record.status())) record = RecoverRecord(disk, path);
-    if (!record.ok()) continue;
+    if (!record.ok()) {
+      if (unread != nullptr && !IsLost(record.status())) {
+        unread->push_back(fmt::format("{}: {}", path, MessageOf(record.status())));
+      }
+      continue;
+    }
     std::string run_name = BaseOf(record->prefix);
     found.push_back({.path = path,
                      .run_name = std::move(run_name),
