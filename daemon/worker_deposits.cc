@@ -80,6 +80,7 @@ class WithSupervisor final : public Deposits {
       pollfd ending{.fd = ending_.get(), .events = POLLIN, .revents = 0};
       do {
         if (SteadyNow() < until_.load()) gets_on_();
+        GiveUpPending();  // of what was taken up at the start: perhaps nothing more is asked for
       } while (::poll(&ending, 1, kTellEveryMs) <= 0);
     });
   }

@@ -133,11 +133,12 @@ void DepositDesk::Make(uid_t user, HeldDeposits& held, int socket, std::uint64_t
     return;
   }
   TellPending();
-  (void)Tell("FDSTORE=1\nFDPOLL=0", user, *made, fd);  // else it outlives this worker, but not us
+  // Else it outlives this worker, but not us.
+  if (Tell("FDSTORE=1\nFDPOLL=0", user, *made, fd)) told_.emplace(user, *made);
 }
 
 void DepositDesk::LetGo(uid_t user, HeldDeposits& held, std::uint64_t inode) {
-  if (!held.LetGo(inode)) return;
+  if (!held.LetGo(inode) || told_.erase({user, inode}) == 0) return;
   pending_.emplace(user, inode);
   TellPending();
 }
@@ -155,6 +156,7 @@ void DepositDesk::LetGoOfAll(uid_t user, HeldDeposits& held) {
 absl::StatusOr<std::uint64_t> DepositDesk::TakeBack(HeldDeposits& held, GivenDeposit given) {
   const absl::StatusOr<SealedMemory> memory = LookAtMemory(given.fd.get());
   absl::StatusOr<std::uint64_t> added = held.Add(std::move(given.fd), max_);
+  if (added.ok()) told_.emplace(given.user, *added);
   if (!added.ok() && memory.ok() && !absl::IsAlreadyExists(added.status())) {
     pending_.emplace(given.user, memory->inode);
     TellPending();

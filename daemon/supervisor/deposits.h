@@ -91,7 +91,8 @@ class DepositDesk {
 
   const HeldDeposits::Max max_;
   const Notify notify_;
-  std::set<std::pair<uid_t, std::uint64_t>> pending_;  // that it holds, and is to let go of
+  // That it holds; of these, that it is to let go of.
+  std::set<std::pair<uid_t, std::uint64_t>> told_, pending_;
 };
 
 }  // namespace cairn

@@ -228,9 +228,11 @@ TEST(DepositsTest, WhatTheServiceManagerDoesNotTakeItIsToldAgain) {
     if (takes) told.emplace_back(state);
     return takes;
   });
-  HeldDeposits held;
-  const auto made = held.Make(6000, {.count = 9, .bytes = 1 << 20});
-  ASSERT_TRUE(made.ok());
+  HeldDeposits before, held;
+  const auto old = before.Make(6000, {.count = 9, .bytes = 1 << 20});
+  ASSERT_TRUE(old.ok());
+  const auto made = desk.TakeBack(held, {.user = 1, .fd = UniqueFd(::dup(before.Of(*old)))});
+  ASSERT_TRUE(made.ok()) << made.status();
   takes = false;
   desk.LetGoOfAll(1, held);
   EXPECT_TRUE(held.empty());
@@ -239,6 +241,24 @@ TEST(DepositsTest, WhatTheServiceManagerDoesNotTakeItIsToldAgain) {
   desk.TellPending();
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0], "FDSTOREREMOVE=1\nFDNAME=" + DepositName(1, *made));
+}
+
+TEST(DepositsTest, OfWhatTheServiceManagerNeverTookItIsNotTold) {
+  auto link = MakeDepositLink();
+  ASSERT_TRUE(link.ok());
+  std::vector<std::string> told;
+  DepositDesk desk({.count = 9, .bytes = 1 << 20}, [&](std::string_view state, int) {
+    told.emplace_back(state);
+    return state.find("FDSTORE=1") == std::string_view::npos;
+  });
+  HeldDeposits held;
+  const DepositRequest request{.bytes = 6000, .inode = 0};
+  ASSERT_EQ(::send(link->worker.get(), &request, sizeof request, MSG_NOSIGNAL), 16);
+  EXPECT_EQ(desk.Answer(1, held, link->supervisor.get()), DepositDesk::Asked::kSome);
+  ASSERT_FALSE(held.empty());
+  desk.LetGoOfAll(1, held);
+  desk.TellPending();
+  EXPECT_EQ(told.size(), 1u) << "only what was refused";
 }
 
 TEST(DepositsTest, NamesSayWhoseTheyAre) {
