@@ -14,6 +14,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint32_t kDoublingsMax = 20;
+constexpr std::uint32_t kTriesWithoutPlace = 12;  // with the usual pauses, half an hour
 
 }  // namespace
 
@@ -46,10 +47,12 @@ void Announced::Told(const std::string& text, const PrefixGate::Visited& visited
         fmt::format("run {}: clients on other hosts are not told where this daemon is: {}", run_name_, why_not));
   }
   why_not_ = std::move(why_not);
-  // A prefix that is gone, or that we may not write: the run's next change is the time to try again.
-  if (absl::IsNotFound(visited.status) || absl::IsPermissionDenied(visited.status)) return;
   const Config::Flush& flush = context_.config.flush;
-  const std::uint64_t pause_ms = std::min(flush.retry_ms_min << std::min(failed_++, kDoublingsMax), flush.retry_ms_max);
+  const std::uint64_t pause_ms = std::min(flush.retry_ms_min << std::min(failed_, kDoublingsMax), flush.retry_ms_max);
+  ++failed_;
+  // A prefix that is gone, or that we may not write: in the end the run's next change is the time to try again.
+  const bool no_place = absl::IsNotFound(visited.status) || absl::IsPermissionDenied(visited.status);
+  if (no_place && failed_ >= kTriesWithoutPlace) return;
   timer_ = context_.loop().After(std::chrono::milliseconds(pause_ms), [this] {
     timer_ = 0;
     Update();
