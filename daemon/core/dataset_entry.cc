@@ -154,7 +154,9 @@ bool DatasetEntry::WouldEnter(const Session& session, const Wish& wish, DatasetI
 absl::Status DatasetEntry::Follow(const DatasetPtr& dataset, Rank rank, std::uint64_t bytes) {
   const bool first = dataset->bytes_here() == 0;  // of those here: the others share what it gets
   const DatasetPtr spare = first && bytes > 0 ? given_.cache.SpareFor(bytes, dataset->nranks) : nullptr;
-  CAIRN_RETURN_IF_ERROR(given_.cache.Reserve(bytes, spare));
+  // Who asks for nothing is refused nothing; what may go makes room all the same.
+  const absl::Status room = given_.cache.Reserve(bytes, spare);
+  if (!room.ok() && bytes != 0) return room;
   given_.ledger.FollowBegin(*dataset, rank, bytes);
   if (spare) given_.cache.GiveFiles(spare, dataset->id);
   return absl::OkStatus();

@@ -45,15 +45,21 @@ std::uint64_t RunCache::BytesUsed() const {
 }
 
 std::uint64_t RunCache::BytesOccupied() const {
-  std::uint64_t sum = 0, largest = 0;
+  const bool shares = given_.cache->shares_extents();
+  std::uint64_t sum = 0, largest = 0, alone = 0;
   for (const auto& [id, dataset] : ledger().InPlay()) {
     const bool arriving = dataset->cache == Place::kArriving;  // a rank's file has its blocks from the begin
     if (!dataset->in_cache() && !arriving) continue;
+    // What has no base, and files, share nothing with what is older.
+    if (shares && (dataset->kind.files || (arriving && !given_.bases.PlanOf(id)))) {
+      alone += dataset->bytes_here();
+      continue;
+    }
     sum += dataset->bytes_here();
     if (arriving) continue;
     largest = std::max(largest, dataset->bytes_here());
   }
-  return asides_.bytes() + spares_.bytes() + (given_.cache->shares_extents() ? largest : sum);
+  return asides_.bytes() + spares_.bytes() + (shares ? alone + largest : sum);
 }
 
 // --- Room for what is to come ---
