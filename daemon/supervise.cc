@@ -70,11 +70,13 @@ void SetLimits(const Config::Supervision& settings, Supervisor::Options* options
 }
 
 // How much it is, is asked for in the process that becomes the worker: the file system may let it wait.
-void SetQuota(const Config& config, Supervisor::Options* options) {
+// By the settings that the worker is about to read.
+void SetQuota(const CommandLine& line, const Config& config, Supervisor::Options* options) {
   if (config.supervisor.projects == 0) return;
-  const auto bytes = [config](const std::string& user) -> absl::StatusOr<std::uint64_t> {
-    CAIRN_ASSIGN_OR_RETURN(const Machine machine, MachineOf(config.cache.path));
-    return QuotaOf(config, user, machine);
+  const auto bytes = [line, path = config.cache.path](const std::string& user) -> absl::StatusOr<std::uint64_t> {
+    CAIRN_ASSIGN_OR_RETURN(const Config now, MakeConfig(line, Surroundings::OfThisProcess()));
+    CAIRN_ASSIGN_OR_RETURN(const Machine machine, MachineOf(path));
+    return QuotaOf(now, user, machine);
   };
   options->quota = ProjectQuota(config.supervisor.projects, bytes);
 }
@@ -128,7 +130,7 @@ absl::StatusOr<bool> Supervise(const CommandLine& line, const Config& config, co
   options.deposits = TakeGivenDeposits();
   options.watchdog = WatchdogOf(surroundings);
   SetLimits(config.supervisor, &options);
-  SetQuota(config, &options);
+  SetQuota(line, config, &options);
   CAIRN_ASSIGN_OR_RETURN(options.listeners, TakeGivenListeners());
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Supervisor> supervisor, Supervisor::Open(std::move(options)));
   spdlog::info("{} ready for all users: sockets in {}, caches in {}", kVersion, config.runtime_dir, config.cache.path);
