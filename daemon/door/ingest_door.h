@@ -4,7 +4,9 @@
 // Over TCP always mutual TLS 1.3: both sides show a certificate of the same authority, that of the files which the
 // settings name, or else one that this door has made for itself: then `announcement` is what a client needs to come in,
 // and to know that it is here (proto/announcement.h). Without TLS only on a loopback address and only if the
-// configuration asks for it by name. The node's socket lies in the runtime directory (0700).
+// configuration asks for it by name. With keys of its own the door takes no connection beyond half of the descriptors
+// that this process may have (tcp_acceptor.h); with the settings' files gRPC takes what comes. The node's socket lies
+// in the runtime directory (0700).
 //
 // Flow: a stream is read no further while more than in_flight_bytes_max of its pieces wait in the core; a client that
 // leaves too many replies unread is cut off, one that ends its half of the stream has left.

@@ -17,7 +17,8 @@
 namespace cairn {
 namespace {
 
-constexpr int kPauseMs = 10;  // after a connection that could not be taken: a flood of them costs little
+constexpr int kPauseMs = 10;  // after so many that could not be taken: a flood of them costs little
+constexpr unsigned kRefusedAtOnce = 256;
 
 // The number of a new descriptor is the lowest that is free: above this, so many are in use.
 int DescriptorsMax() {
@@ -95,6 +96,7 @@ void TcpAcceptor::Pause() const {
 
 void TcpAcceptor::Run() {
   const int descriptors_max = DescriptorsMax();
+  unsigned refused = 0;
   while (true) {
     pollfd waits[] = {{.fd = listener_.get(), .events = POLLIN, .revents = 0},
                       {.fd = stop_.get(), .events = POLLIN, .revents = 0}};
@@ -102,8 +104,12 @@ void TcpAcceptor::Run() {
     if (waits[1].revents != 0) return;
     if (waits[0].revents == 0) continue;
     UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!connection.valid() || connection.get() >= descriptors_max) {
+    if (!connection.valid()) {
       Pause();
+      continue;
+    }
+    if (connection.get() >= descriptors_max) {  // all that is there goes before others are waited for
+      if (++refused % kRefusedAtOnce == 0) Pause();
       continue;
     }
     Server::NewConnectionParameters parameters;
