@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "daemon/config/command_line.h"
 #include "daemon/config/ingest_address.h"
 #include "daemon/config/shares.h"
 #include "daemon/data/image_label.h"
