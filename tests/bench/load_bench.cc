@@ -3,15 +3,18 @@
 // cairn_checkpoint, or in the other half of the blocks, by turns, copy the same bytes into touched memory instead.
 //
 //   first     the first and the second call of a launch, 2 s per GiB of all ranks after cairn_protect, against memcpy
-//   blocked   the calls after these: median, p99 and the longest, against memcpy at the same places; the longest
+//   blocked   the calls after --settle ones: median, p99 and the longest, against memcpy at the same places; the
+//   longest
 //             against the mean, too, which tells whether calls wait evenly where the disk cannot follow
 //   compute   the phase after a call, against the phase after a copy
 //   local     from the return of a call until its dataset is `local`, as a rank finds out that asks every 5 ms while it
 //             computes; a dataset that is not there when the next call begins does not count
 //
-//   load_bench [--ranks N] [--mib N] [--interval-ms N | auto] [--calls N] [--blocks N] [--config TOML] [--table SVG]
+//   load_bench [--ranks N] [--mib N] [--interval-ms N | auto] [--settle N] [--calls N] [--blocks N] [--config TOML]
+//              [--table SVG]
 //
-// One block is one launch with so many calls, and as many copies. `auto`: twice the time from a call to `prefix` when
+// One block is one launch with so many calls after those of --settle (2), and as many copies; the prefix keeps the
+// newest four checkpoints, else 15 blocks would fill a disk. `auto`: twice the time from a call to `prefix` when
 // nothing else runs, measured first: an interval that the disk can follow. With --table: a line for each of several
 // sizes, numbers of ranks and intervals, from back to back to idle, as text, and as a picture into that file.
 #include <fmt/format.h>
@@ -20,10 +23,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,11 +51,13 @@ struct Options {
   int ranks = 2;
   std::size_t mib = 256;
   int interval_ms = 3000;
+  int settle = 2;
   int calls = 20;
   int blocks = 15;
-  std::string config;
+  std::string config = "[prefix]\nkeep_last = 4\n";
   std::string table;  // file for the picture; empty: no table
   std::size_t bytes() const { return mib << 20; }
+  int of_a_block() const { return settle + calls; }
 };
 
 // Of all ranks' same call: the longest counts.
@@ -110,7 +117,7 @@ class RankProcess {
 
   void Copies() {
     Compute();
-    for (int call = 0; call < options_.calls + 2; ++call) {
+    for (int call = 0; call < options_.of_a_block(); ++call) {
       Together();
       const double start = Now();
       std::memcpy(target_, data_, options_.bytes());
@@ -127,7 +134,7 @@ class RankProcess {
     do Compute();
     while (Now() < ready);
     std::uint64_t dataset = 0;
-    for (int call = 0; call < options_.calls + 2; ++call) {
+    for (int call = 0; call < options_.of_a_block(); ++call) {
       data_[0] = static_cast<std::byte>(call);
       Together();
       const double start = Now();
@@ -159,7 +166,7 @@ double Percentile(std::vector<double> values, double part) {
 
 // What the parent gathers.
 struct Series {
-  std::vector<Times> copies, calls;                    // the first two of each block are in `first`, too
+  std::vector<Times> copies, calls;                    // without those of --settle
   std::vector<Ratio> first, second, blocked, compute;  // by block: medians, ours and memcpy's
   double cpu_per_gb = 0;                               // seconds of the daemon
 };
@@ -184,7 +191,7 @@ std::vector<double> Of(const std::vector<Times>& times, double Times::*what) {
 void OneBlock(const Options& options, Shared* shared, int block, Series& series) {
   std::vector<Times> copies, calls;
   for (const bool of_copies : {block % 2 == 0, block % 2 != 0}) {
-    for (int call = 0; call < options.calls + 2; ++call) {
+    for (int call = 0; call < options.of_a_block(); ++call) {
       pthread_barrier_wait(&shared->barrier);
       (of_copies ? copies : calls).push_back(Hear(options, shared));
     }
@@ -193,8 +200,8 @@ void OneBlock(const Options& options, Shared* shared, int block, Series& series)
   const double copied = Percentile(Of(copies, &Times::call), 0.5);
   series.first.push_back({calls[0].call, copied});
   series.second.push_back({calls[1].call, copied});
-  copies.erase(copies.begin(), copies.begin() + 2);
-  calls.erase(calls.begin(), calls.begin() + 2);
+  copies.erase(copies.begin(), copies.begin() + options.settle);
+  calls.erase(calls.begin(), calls.begin() + options.settle);
   series.blocked.push_back({Percentile(Of(calls, &Times::call), 0.5), Percentile(Of(copies, &Times::call), 0.5)});
   series.compute.push_back({Percentile(Of(calls, &Times::compute), 0.5), Percentile(Of(copies, &Times::compute), 0.5)});
   series.copies.insert(series.copies.end(), copies.begin(), copies.end());
@@ -222,7 +229,7 @@ Series Measure(const Options& options) {
   for (const pid_t pid : ranks) waitpid(pid, nullptr, 0);
   daemon.Stop();
 
-  const double gb = static_cast<double>(options.bytes()) * options.ranks * options.blocks * (options.calls + 2) / 1e9;
+  const double gb = static_cast<double>(options.bytes()) * options.ranks * options.blocks * options.of_a_block() / 1e9;
   series.cpu_per_gb = daemon.cpu_seconds() / gb;
   return series;
 }
@@ -347,25 +354,27 @@ void Table(Options options) {
 
 Options Parse(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i], value = argv[i + 1];
-    if (name == "--ranks") {
-      options.ranks = std::stoi(value);
-    } else if (name == "--mib") {
-      options.mib = std::stoul(value);
-    } else if (name == "--interval-ms") {
-      options.interval_ms = value == "auto" ? Options::kAuto : std::stoi(value);
-    } else if (name == "--calls") {
-      options.calls = std::stoi(value);
-    } else if (name == "--blocks") {
-      options.blocks = std::stoi(value);
-    } else if (name == "--config") {
-      options.config = value;
-    } else if (name == "--table") {
-      options.table = value;
-    } else {
-      Die("unknown option " + name);
-    }
+  const auto number = [](const std::string& value) {
+    std::size_t end = 0;
+    const int read = std::isdigit(static_cast<unsigned char>(value[0])) ? std::stoi(value, &end) : -1;
+    if (read < 0 || end != value.size()) Die(value + ": not a number");
+    return read;
+  };
+  const std::map<std::string, std::function<void(const std::string&)>> known = {
+      {"--ranks", [&](const std::string& value) { options.ranks = number(value); }},
+      {"--mib", [&](const std::string& value) { options.mib = static_cast<std::size_t>(number(value)); }},
+      {"--interval-ms",
+       [&](const std::string& value) { options.interval_ms = value == "auto" ? Options::kAuto : number(value); }},
+      {"--settle", [&](const std::string& value) { options.settle = std::max(number(value), 2); }},
+      {"--calls", [&](const std::string& value) { options.calls = number(value); }},
+      {"--blocks", [&](const std::string& value) { options.blocks = number(value); }},
+      {"--config", [&](const std::string& value) { options.config = value; }},
+      {"--table", [&](const std::string& value) { options.table = value; }},
+  };
+  for (int i = 1; i < argc; i += 2) {
+    const auto option = known.find(argv[i]);
+    if (option == known.end() || i + 1 == argc) Die(fmt::format("{}: see the head of load_bench.cc", argv[i]));
+    option->second(argv[i + 1]);
   }
   if (options.ranks < 1 || options.ranks > static_cast<int>(kRanksMax)) Die("--ranks: 1 to 64");
   return options;
