@@ -1,11 +1,11 @@
 // What checkpoints cost an application that computes on all cores, at an interval: a real daemon with its default
-// settings, cache and prefix on one disk, every checkpoint flushed. Ranks compute a fixed amount, then call
-// cairn_checkpoint, or in the other half of the blocks, by turns, copy the same bytes into touched memory instead.
+// settings, cache and prefix on one disk, every checkpoint flushed. Ranks compute a fixed amount and change a byte of
+// each page, so that every block is written, then call cairn_checkpoint, or in the other half of the blocks, by turns,
+// copy the same bytes into touched memory instead.
 //
 //   first     the first and the second call of a launch, 2 s per GiB of all ranks after cairn_protect, against memcpy
-//   blocked   the calls after --settle ones: median, p99 and the longest, against memcpy at the same places; the
-//   longest
-//             against the mean, too, which tells whether calls wait evenly where the disk cannot follow
+//   blocked   the calls after --settle ones: median, p99 and the longest, against memcpy at the same places; the longest
+//             against the mean, too: do calls wait evenly where the disk cannot follow?
 //   compute   the phase after a call, against the phase after a copy
 //   local     from the return of a call until its dataset is `local`, as a rank finds out that asks every 5 ms while it
 //             computes; a dataset that is not there when the next call begins does not count
@@ -98,6 +98,7 @@ class RankProcess {
   double Compute() {
     const double start = Now();
     work_.Run();
+    ChangeAll(data_, options_.bytes());
     return Now() - start;
   }
   // The same, and rank 0 looks out for the dataset.
@@ -112,6 +113,7 @@ class RankProcess {
       asked = Now();
       if (reached != 0) times.local = asked - start;
     });
+    ChangeAll(data_, options_.bytes());
     times.compute = Now() - start;
   }
 
@@ -135,7 +137,6 @@ class RankProcess {
     while (Now() < ready);
     std::uint64_t dataset = 0;
     for (int call = 0; call < options_.of_a_block(); ++call) {
-      data_[0] = static_cast<std::byte>(call);
       Together();
       const double start = Now();
       Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
@@ -248,7 +249,7 @@ double SecondsAlone(const Options& options) {
     Check(cairn_protect(session, 1, data, options.bytes(), CAIRN_BYTE), session, "cairn_protect");
     std::uint64_t dataset = 0;
     for (int call = 0; call < 3; ++call) {
-      data[0] = static_cast<std::byte>(call);
+      ChangeAll(data, options.bytes());
       pthread_barrier_wait(&shared->barrier);
       Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
       Check(cairn_wait(session, dataset, CAIRN_LEVEL_PREFIX, 600000), session, "cairn_wait");

@@ -87,7 +87,7 @@ class Client {
   void Checkpoints(cairn_session* session) {
     std::uint64_t dataset = 0;
     const auto checkpoint = [&] {
-      data_[0] = static_cast<std::byte>(++step_);
+      ChangeAll(data_, load_.bytes);
       Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
     };
     for (int i = 0; i < 2; ++i) checkpoint();
@@ -113,7 +113,6 @@ class Client {
   const Load& load_;
   Shared* const shared_;
   const int rank_;
-  int step_ = 0;
   std::byte* data_ = nullptr;
   std::byte* target_ = nullptr;
 };

@@ -57,6 +57,12 @@ inline std::byte* Touched(std::size_t bytes, int value) {
   return static_cast<std::byte*>(at);
 }
 
+// As an application does from one checkpoint to the next: no block is what it was, so that each is written.
+inline void ChangeAll(std::byte* data, std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  for (std::size_t at = 0; at < bytes; at += kPage) data[at] = static_cast<std::byte>(static_cast<int>(data[at]) + 1);
+}
+
 }  // namespace cairn::bench
 
 #endif  // CAIRN_TESTS_BENCH_SHARED_MEMORY_H_

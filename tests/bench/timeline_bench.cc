@@ -84,7 +84,7 @@ void RunRank(const Options& options, const Daemon& daemon, Shared* shared, int r
   while (Now() < ready);
   std::uint64_t dataset = 0;
   for (int i = 0; i < options.calls; ++i) {
-    data[0] = static_cast<std::byte>(i);
+    ChangeAll(data, bytes);
     pthread_barrier_wait(&shared->barrier);
     Call call{.begin = WallClock()};
     Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
