@@ -186,9 +186,11 @@ void Pass::Account(CopyJob& job) {
       } else {
         ++report_.files;
         report_.bytes += item.info.bytes;
+        ground_.progress.brought_bytes += item.info.bytes;
       }
       states_[job.at] = State::kDone;
-      return;
+      ++ground_.progress.brought_files;
+      return NoLongerLeft(item);
     case Outcome::kThere:
       Note(job);
       ground_.journal->Confirm(item.path);
@@ -196,21 +198,23 @@ void Pass::Account(CopyJob& job) {
       ++report_.there_files;
       report_.there_bytes += item.info.bytes;
       states_[job.at] = State::kDone;
-      return;
+      return NoLongerLeft(item);
     case Outcome::kWaits:
       ++report_.busy;
       return NotDone(job.at, report_.waiting, std::move(job.why));
     case Outcome::kGone:
       ++report_.gone;
       states_[job.at] = State::kNotDone;
-      return;
+      return NoLongerLeft(item);
     case Outcome::kFailed:
       if (job.leader_changed) {
         ground_.journal->Doubt(job.leader);
         ++report_.busy;
       }
+      NoLongerLeft(item);
       return NotDone(job.at, report_.failed, std::move(job.why));
     case Outcome::kDamaged:
+      NoLongerLeft(item);
       return NotDone(job.at, report_.damaged, std::move(job.why));
     case Outcome::kFull:
       report_.stopped = report_.full = true;

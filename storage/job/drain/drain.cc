@@ -59,8 +59,10 @@ class DrainImpl final : public Drain {
   DrainImpl(Disk& disk, const DrainOptions& options)
       : disk_(disk),
         options_(options),
+        progress_(options.progress != nullptr ? *options.progress : own_progress_),
         throttle_(options.bytes_per_s),
         completeness_({.settle_ms = options.settle_ms, .marker = options.marker}) {}
+  ~DrainImpl() override { progress_.open = false; }
 
   absl::Status Open() {
     CAIRN_RETURN_IF_ERROR(CheckFolder(disk_, options_.from));
@@ -71,7 +73,9 @@ class DrainImpl final : public Drain {
     if (options_.wrap_source) source_ = options_.wrap_source(std::move(source_));
     completeness_.SetOurClock(source_->syncs_as_a_whole());  // it is one of this machine's own
     own_ = fmt::format("{}/{}", OwnFolder(), KeyOf(options_.from));
-    return options_.dry_run ? OpenToLook() : OpenToWork();
+    CAIRN_RETURN_IF_ERROR(options_.dry_run ? OpenToLook() : OpenToWork());
+    progress_.open = true;
+    return absl::OkStatus();
   }
 
   absl::StatusOr<DrainReport> Pass(const std::atomic<bool>& stop) override {
@@ -197,13 +201,14 @@ class DrainImpl final : public Drain {
 
   Disk& disk_;
   const DrainOptions options_;
+  DrainProgress own_progress_;
+  DrainProgress& progress_;
   std::string own_;
   std::optional<LockFile> lock_;
   std::unique_ptr<Tree> source_, target_;
   std::unique_ptr<Journal> journal_;
   Throttle throttle_;
   Completeness completeness_;
-  DrainProgress progress_;
   std::unique_ptr<Buffers> buffers_;
   std::unique_ptr<Workers> workers_;
   std::uint64_t works_ = 0;

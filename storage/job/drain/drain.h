@@ -46,6 +46,7 @@ struct DrainOptions {
   std::size_t parallel = 4;              // files, or windows of a large one, in flight
   std::uint64_t bytes_per_s = 0;         // 0: no limit
   std::function<void()> on_thread = {};  // called at the beginning of each thread of the drain
+  DrainProgress* progress = nullptr;     // where it tells how far it is; outlives the drain. Null: in one of its own
   // For tests: what stands between the drain and the two trees.
   std::function<std::unique_ptr<Tree>(std::unique_ptr<Tree>)> wrap_source = {}, wrap_target = {};
 };

@@ -129,6 +129,7 @@ void Pass::RemoveAside(const Item& item, const std::string& aside) {
     const absl::Status removed = ground_.source.Remove(aside);
     if (removed.ok()) {
       ++report_.deleted;
+      ++ground_.progress.deleted;
       return;
     }
     why = MessageOf(removed);

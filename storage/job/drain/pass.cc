@@ -27,6 +27,34 @@ std::string FolderOfAll(const Set& set) {
   return set.kind == Set::Kind::kBp5 || set.kind == Set::Kind::kScrPrefix ? set.folder : "";
 }
 
+// Of the item itself: not of what a further name stands for.
+std::uint64_t BytesOf(const Item& item) {
+  return item.kind == Item::Kind::kFile && item.leader < 0 ? item.info.bytes : 0;
+}
+
+std::int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(SteadyNow().time_since_epoch()).count();
+}
+
+// A pass is under way while one lives.
+class UnderWay {
+ public:
+  UnderWay(DrainProgress& progress, const Completeness& completeness)
+      : progress_(progress), completeness_(completeness) {
+    progress_.bringing_ns = 0;
+    progress_.began_ns = NowNs();
+  }
+  ~UnderWay() {
+    progress_.settling = completeness_.settles_at().has_value();
+    progress_.began_ns = 0;
+  }
+  UnderWay(const UnderWay&) = delete;
+
+ private:
+  DrainProgress& progress_;
+  const Completeness& completeness_;
+};
+
 bool IsLarge(const CopyJob& job) {
   return job.item->kind == Item::Kind::kFile && job.item->info.bytes > kWindowBytes;
 }
@@ -35,6 +63,7 @@ bool IsLarge(const CopyJob& job) {
 
 absl::StatusOr<DrainReport> Pass::Run() {
   const auto began = SteadyNow();
+  const UnderWay under_way(ground_.progress, ground_.completeness);
   CAIRN_RETURN_IF_ERROR(ground_.source.CheckRoot());
   CAIRN_RETURN_IF_ERROR(CheckTarget());
   if (ground_.target != nullptr) {
@@ -111,6 +140,19 @@ void Pass::NotDone(std::size_t at, ToldList& list, std::string why) {
   list.Add(scan_.items[at].path, std::move(why));
 }
 
+// It was to be brought in this pass, and has to wait for another one.
+void Pass::HoldBack(std::size_t at, std::string why) {
+  --ground_.progress.files_all;
+  if (plan_[at].mode == CopyJob::Mode::kCopy) ground_.progress.bytes_all -= BytesOf(scan_.items[at]);
+  NotDone(at, report_.waiting, std::move(why));
+}
+
+// It has come, has failed, or is gone.
+void Pass::NoLongerLeft(const Item& item) {
+  --ground_.progress.left_files;
+  ground_.progress.left_bytes -= BytesOf(item);
+}
+
 // --- What each item needs ---
 
 void Pass::Judge() {
@@ -118,12 +160,19 @@ void Pass::Judge() {
   plan_.resize(scan_.items.size());
   DrainProgress& progress = ground_.progress;
   progress.files = progress.bytes = progress.files_all = progress.bytes_all = 0;
+  std::uint64_t left_files = 0, left_bytes = 0;
   for (std::size_t at = 0; at < scan_.items.size(); ++at) {
     Judge(at);
+    if (states_[at] == State::kDone) continue;
+    ++left_files;
+    left_bytes += BytesOf(scan_.items[at]);
     if (states_[at] != State::kOpen) continue;
     ++progress.files_all;
-    if (plan_[at].mode == CopyJob::Mode::kCopy) progress.bytes_all += scan_.items[at].info.bytes;
+    if (plan_[at].mode == CopyJob::Mode::kCopy) progress.bytes_all += BytesOf(scan_.items[at]);
   }
+  progress.left_files = left_files;
+  progress.left_bytes = left_bytes;
+  if (progress.files_all > 0) progress.bringing_ns = NowNs();
 }
 
 void Pass::Judge(std::size_t at) {
@@ -348,7 +397,7 @@ absl::Status Pass::RunItems(const std::vector<std::size_t>& items) {
     if (ended_ || stop_) break;
     CopyJob& job = plan_[at];
     if (std::string why = WhyNotNow(*job.item); !why.empty()) {
-      NotDone(at, report_.waiting, std::move(why));
+      HoldBack(at, std::move(why));
       continue;
     }
     if (job.item->leader >= 0) job.leader_there = ground_.journal->Find(job.leader)->there;

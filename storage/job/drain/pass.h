@@ -86,6 +86,8 @@ class Pass {
   void DryRun();
   void DryRun(std::size_t at);
   void NotDone(std::size_t at, ToldList& list, std::string why);
+  void HoldBack(std::size_t at, std::string why);
+  void NoLongerLeft(const Item& item);
 
   // batches.cc: doing it
   absl::Status CopyBatch(std::vector<CopyJob> jobs);

@@ -127,7 +127,6 @@ class Watcher {
     while (!stop_) {
       bool went = false;
       const absl::Status status = Work(&went);
-      options_.working(nullptr);
       if (stop_ || status.ok()) continue;
       if (went) pause_ms = 1000;
       Tell(status);
@@ -159,7 +158,6 @@ class Watcher {
     auto watch = FolderWatch::Make(drain_options.from);
     absl::Status blind = watch.ok() ? (*watch)->Renew() : watch.status();
     CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Drain> drain, Drain::Open(disk_, drain_options));
-    options_.working(drain.get());
     while (!stop_) {
       const auto began = SteadyNow();
       auto report = drain->Pass(stop_);

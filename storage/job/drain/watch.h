@@ -29,8 +29,6 @@ struct DrainWatchOptions {
   std::function<void(const DrainReport& report)> passed = [](const DrainReport&) {};
   // Why there is none now, or, with OK, that it goes on again. The same trouble is told once.
   std::function<void(const absl::Status& status)> trouble = [](const absl::Status&) {};
-  // The drain that is at work, null between two of them; it lasts until this is called with another.
-  std::function<void(Drain* drain)> working = [](Drain*) {};
 };
 
 // Returns once `stop` is set and what hangs has come back: a caller who cannot wait for that has a thread for this.
