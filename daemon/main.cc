@@ -214,8 +214,9 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   const std::shared_ptr<Deposits> deposits =
       supervisor ? supervisor->deposits()
                  : DepositsWithService(surroundings.variable("NOTIFY_SOCKET"), surroundings.variable("FDSTORE"));
+  WatchFolders drains;  // begun when the server is ready, of which they are no part
   const absl::StatusOr<std::unique_ptr<Server>> started =
-      Server::Start(config, supervisor ? Server::Clients::kAdmitted : Server::Clients::kListenedFor, deposits);
+      Server::Start(config, supervisor ? Server::Clients::kAdmitted : Server::Clients::kListenedFor, deposits, drains);
   if (!started.ok()) return give_up(kCannotStart, MessageOf(started.status()));
   Server& server = **started;
   spdlog::info("{} ready: socket {}, cache {}", kVersion, server.socket_path(), config.cache.path);
@@ -227,7 +228,6 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   Notify("READY=1");
   TellReady(background, server.socket_path(), config.log_file);
   if (supervisor) supervisor->Serve(server, !config.peers.interface.empty());
-  WatchFolders drains;
   drains.Set(*folders);
   for (int signal = SIGHUP; signal == SIGHUP;) {
     signal = NextSignal(signals.get(), supervisor ? supervisor->gone() : -1, -1);

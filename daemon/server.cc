@@ -30,8 +30,9 @@ DaemonIdentity NewIdentity() {
 
 class ServerImpl : public Server {
  public:
-  ServerImpl(const Config& config, Clients clients)
+  ServerImpl(const Config& config, Clients clients, const WatchFolders& drains)
       : clients_(clients),
+        drains_(drains),
         cache_disk_(MakePosixDisk({.engine = {}, .direct = config.cache.direct})),
         prefix_disk_(MakePosixDisk({.engine = {.may_hang = true}})),
         peers_(MakePeerAccess(config.peers)),
@@ -46,7 +47,7 @@ class ServerImpl : public Server {
     CAIRN_ASSIGN_OR_RETURN(arbiters_, MakeArbiters(config.arbiter));
     CAIRN_ASSIGN_OR_RETURN(core_, ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, {}, *arbiters_, peers_.get(),
                                                       std::move(deposits)));
-    admin_ = AdminService::Make(core_->core());
+    admin_ = AdminService::Make(core_->core(), [this](admin::StatusReply& reply) { drains_.Describe(reply); });
     const DaemonIdentity identity = NewIdentity();
     CAIRN_ASSIGN_OR_RETURN(ingest_door_, IngestDoor::Listen({.node_socket = config.runtime_dir + "/cairnd-grpc.sock",
                                                              .tcp = config.ingest,
@@ -73,7 +74,12 @@ class ServerImpl : public Server {
   void Status(std::function<void(const admin::StatusReply&)> done) override {
     admin::StatusRequest request;
     request.set_this_node_only(true);
-    core_->core().Status(request, [done = std::move(done)](const admin::StatusReply& reply) { done(reply); });
+    admin::StatusReply drains;
+    drains_.Describe(drains);
+    core_->core().Status(request, [drains = std::move(drains), done = std::move(done)](admin::StatusReply reply) {
+      reply.MergeFrom(drains);
+      done(reply);
+    });
   }
 
   std::size_t connections() const override { return local_door_->connections(); }
@@ -100,6 +106,7 @@ class ServerImpl : public Server {
   }
 
   const Clients clients_;
+  const WatchFolders& drains_;
   std::unique_ptr<Disk> cache_disk_, prefix_disk_;
   std::shared_ptr<const Arbiters> arbiters_;
   std::unique_ptr<PeerAccess> peers_;
@@ -126,8 +133,8 @@ absl::StatusOr<std::vector<LockFile>> TakeLocks(const Config& config) {
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config, Clients clients,
-                                                      std::shared_ptr<Deposits> deposits) {
-  auto server = std::make_unique<ServerImpl>(config, clients);
+                                                      std::shared_ptr<Deposits> deposits, const WatchFolders& drains) {
+  auto server = std::make_unique<ServerImpl>(config, clients, drains);
   CAIRN_RETURN_IF_ERROR(server->Open(config, std::move(deposits)));
   return server;
 }

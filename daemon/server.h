@@ -12,6 +12,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/data/deposits.h"
+#include "daemon/drain/watch_folders.h"
 #include "proto/admin.pb.h"
 #include "proto/supervisor.h"
 #include "storage/base/lock_file.h"
@@ -31,10 +32,10 @@ class Server {
   // Reads the cache, opens the doors; ready when it returns. REQUIRES: the locks of this configuration (TakeLocks).
   // kAdmitted: applications are not listened for at cairnd.sock, a supervisor hands their connections over.
   // `deposits`: who holds images for the daemon after this one; what the one before has left is taken up here. Null:
-  // nobody.
+  // nobody. `drains`: of which a status tells, too; borrowed, outlives the server.
   // Any error: a place cannot be used, an address is taken: the message says which and why.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const Config& config, Clients clients = Clients::kListenedFor,
-                                                       std::shared_ptr<Deposits> deposits = nullptr);
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Config& config, Clients clients,
+                                                       std::shared_ptr<Deposits> deposits, const WatchFolders& drains);
 
   // With kAdmitted: takes a connection that a supervisor has accepted. One of another user is refused. Not after Stop.
   virtual void Admit(Door door, UniqueFd connection) = 0;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "client/cli/commands.h"
+#include "client/cli/drain_text.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
 #include "client/cli/options.h"
@@ -63,20 +64,23 @@ void TakeSignals() {
 
 // --- Progress ---
 
-std::string Rate(std::uint64_t bytes, std::uint64_t ms) {
-  return Bytes(ms == 0 ? bytes : bytes * 1000 / ms) + "/s";
+std::uint64_t PerSecond(std::uint64_t bytes, std::uint64_t ms) {
+  return ms == 0 ? bytes : bytes * 1000 / ms;
 }
 
 std::string DescribeProgress(const DrainProgress& progress, std::uint64_t ms) {
   const std::uint64_t bytes = progress.bytes, all = progress.bytes_all;
   if (progress.waiting) return "waiting for files to settle";
-  std::string text = fmt::format("{} of {} files, {} of {}, {}", progress.files.load(), progress.files_all.load(),
-                                 Bytes(bytes), Bytes(all), Rate(bytes, ms));
+  double left_ms = 0;
   if (bytes > 0 && all > bytes) {
-    const double left = static_cast<double>(ms) * static_cast<double>(all - bytes) / static_cast<double>(bytes);
-    text += fmt::format(", {} left", Duration(static_cast<std::uint64_t>(left)));
+    left_ms = static_cast<double>(ms) * static_cast<double>(all - bytes) / static_cast<double>(bytes);
   }
-  return text;
+  return DescribePace({.files = progress.files,
+                       .files_all = progress.files_all,
+                       .bytes = bytes,
+                       .bytes_all = all,
+                       .bytes_per_s = PerSecond(bytes, ms),
+                       .left_ms = static_cast<std::uint64_t>(left_ms)});
 }
 
 // On standard error, from a thread of its own: a line that is drawn over on a terminal, else a line now and then.
@@ -138,7 +142,8 @@ std::string Describe(const Options& options, const DrainReport& report) {
   std::string text = fmt::format("{} {}, {}", options.dry_run ? "would drain" : "drained", Count(report.files, "file"),
                                  Bytes(report.bytes));
   if (!options.dry_run && report.files > 0) {
-    text += fmt::format(" in {} ({})", Duration(report.milliseconds), Rate(report.bytes, report.milliseconds));
+    text += fmt::format(" in {} ({}/s)", Duration(report.milliseconds),
+                        Bytes(PerSecond(report.bytes, report.milliseconds)));
     text += options.no_check ? ", not read back" : ", every byte read back and compared";
   }
   text += "\n";

@@ -9,6 +9,7 @@
 
 #include "client/cli/dataset_table.h"
 #include "client/cli/describe.h"
+#include "client/cli/drain_text.h"
 #include "client/cli/nodes_asked.h"
 #include "client/cli/text.h"
 
@@ -186,6 +187,9 @@ std::string DescribeStatus(const admin::StatusReply& status, const StatusView& v
   text += fmt::format("images  {} of memory\n", DescribeUse(look, status.image_bytes_used(), status.image_bytes_max()));
   if (status.runs().empty()) text += "no runs\n";
   for (const admin::RunStatus& run : status.runs()) text += (look.people ? "\n" : "") + DescribeRun(view, run);
+  for (const admin::DrainStatus& drain : status.drains()) {
+    text += (look.people ? "\n" : "") + DescribeDrain(look, drain);
+  }
   for (const admin::HungPrefix& hung : status.hung()) {
     text += Bad(look, fmt::format("prefix {} has hung since {}: its file system does not answer; an application that "
                                   "opens it waits",

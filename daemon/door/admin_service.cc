@@ -51,14 +51,22 @@ class AdminCall final : public grpc::ServerUnaryReactor, public std::enable_shar
 
 class AdminServiceImpl final : public AdminService, public admin::Admin::CallbackService {
  public:
-  explicit AdminServiceImpl(Core& core) : core_(core) {}
+  AdminServiceImpl(Core& core, Also also) : core_(core), also_(std::move(also)) {}
   grpc::Service& service() override { return *this; }
 
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
   Reactor* Status(Context*, const admin::StatusRequest* request, admin::StatusReply* reply) override {
-    return Ask(reply, [&](auto done) { core_.Status(*request, std::move(done)); });
+    // Here, and not on the core's strand.
+    admin::StatusReply more;
+    if (also_) also_(more);
+    return Ask(reply, [&](auto done) {
+      core_.Status(*request, [more = std::move(more), done = std::move(done)](admin::StatusReply status) {
+        status.MergeFrom(more);
+        done(std::move(status));
+      });
+    });
   }
   Reactor* List(Context*, const admin::ListRequest* request, admin::ListReply* reply) override {
     return AskOr(reply, [&](auto done) { core_.List(*request, std::move(done)); });
@@ -103,12 +111,13 @@ class AdminServiceImpl final : public AdminService, public admin::Admin::Callbac
   }
 
   Core& core_;
+  const Also also_;
 };
 
 }  // namespace
 
-std::unique_ptr<AdminService> AdminService::Make(Core& core) {
-  return std::make_unique<AdminServiceImpl>(core);
+std::unique_ptr<AdminService> AdminService::Make(Core& core, Also also) {
+  return std::make_unique<AdminServiceImpl>(core, std::move(also));
 }
 
 }  // namespace cairn

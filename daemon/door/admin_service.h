@@ -2,9 +2,11 @@
 #ifndef CAIRN_DAEMON_DOOR_ADMIN_SERVICE_H_
 #define CAIRN_DAEMON_DOOR_ADMIN_SERVICE_H_
 
+#include <functional>
 #include <memory>
 
 #include "daemon/core/core.h"
+#include "proto/admin.pb.h"
 
 namespace grpc {
 class Service;
@@ -16,8 +18,10 @@ namespace cairn {
 // deadline has passed ends at once; the core's late answer to it is dropped.
 class AdminService {
  public:
+  // Adds to a status what is not the core's; called on gRPC's threads.
+  using Also = std::function<void(admin::StatusReply& reply)>;
   // `core` is borrowed and outlives the service.
-  static std::unique_ptr<AdminService> Make(Core& core);
+  static std::unique_ptr<AdminService> Make(Core& core, Also also = {});
   virtual ~AdminService() = default;
   virtual grpc::Service& service() = 0;
 };

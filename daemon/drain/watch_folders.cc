@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/drain/folder_state.h"
 #include "storage/base/caught.h"
 #include "storage/base/clock.h"
 #include "storage/base/size_text.h"
@@ -102,6 +103,7 @@ struct WatchFolders::Watch {
 
   const DrainFolder folder;
   std::atomic<bool> stop{false};
+  FolderState state;
   absl::Mutex mutex;
   absl::CondVar ended_changed;
   bool ended ABSL_GUARDED_BY(mutex) = false;
@@ -111,11 +113,23 @@ struct WatchFolders::Watch {
     const auto disk = MakePosixDisk({.engine = {.may_hang = true}});
     Log log(folder.from);
     DrainWatchOptions options = OptionsOf(folder);
-    options.passed = [&](const DrainReport& report) { log.Passed(report); };
-    options.trouble = [&](const absl::Status& status) { log.Trouble(status); };
+    options.drain.progress = &state.progress();
+    options.passed = [&](const DrainReport& report) {
+      log.Passed(report);
+      state.Passed(report);
+    };
+    options.trouble = [&](const absl::Status& status) {
+      log.Trouble(status);
+      state.Trouble(status);
+    };
     WatchAndDrain(*disk, options, stop);
   }
-  void End() {
+  void TellToEnd() {
+    stop = true;
+    state.Ending();
+  }
+  void End(const absl::Status& how) {
+    state.Ended(how);
     const absl::MutexLock lock(&mutex);
     ended = true;
     ended_changed.SignalAll();
@@ -146,12 +160,13 @@ std::shared_ptr<WatchFolders::Watch> WatchFolders::Begin(const DrainFolder& fold
       if (!watch->stop) watch->Run();
     });
     if (!ran.ok()) spdlog::error("drain of {}: ended: {}", watch->folder.from, MessageOf(ran));
-    watch->End();
+    watch->End(ran);
   }).detach();
   return watch;
 }
 
 void WatchFolders::Set(const std::vector<DrainFolder>& folders) {
+  const absl::MutexLock lock(&mutex_);
   std::map<std::string, std::shared_ptr<Watch>> before = std::exchange(watches_, {});
   std::erase_if(ending_, [](const auto& watch) { return watch->WaitForEnd(SteadyNow()); });
   for (const DrainFolder& folder : folders) {
@@ -162,31 +177,55 @@ void WatchFolders::Set(const std::vector<DrainFolder>& folders) {
       continue;
     }
     std::shared_ptr<Watch> after = known == before.end() ? nullptr : known->second;
-    if (after) after->stop = true;
+    if (after) after->TellToEnd();
     watches_[folder.from] = Begin(folder, std::move(after));
     spdlog::info("drains {} to {}", folder.from, folder.to);
   }
   for (auto& [from, watch] : before) {
-    watch->stop = true;
+    watch->TellToEnd();
     ending_.push_back(std::move(watch));
   }
 }
 
 void WatchFolders::Stop() {
-  for (const auto& [from, watch] : watches_) watch->stop = true;
-  for (const auto& watch : ending_) watch->stop = true;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [from, watch] : watches_) watch->TellToEnd();
+  for (const auto& watch : ending_) watch->TellToEnd();
 }
 
 bool WatchFolders::WaitForEnd(std::uint64_t ms_max) {
   const auto end = SteadyNow() + std::chrono::milliseconds(ms_max);
+  std::vector<std::shared_ptr<Watch>> ending, watches;
+  {
+    const absl::MutexLock lock(&mutex_);
+    ending = ending_;
+    for (const auto& [from, watch] : watches_) watches.push_back(watch);
+  }
   bool all = true;
-  for (const auto& watch : ending_) all = watch->WaitForEnd(end) && all;
-  for (const auto& [from, watch] : watches_) {
+  for (const auto& watch : ending) all = watch->WaitForEnd(end) && all;
+  for (const auto& watch : watches) {
     if (watch->WaitForEnd(end)) continue;
-    spdlog::warn("drain of {}: hangs, and is left behind: the next daemon goes on", from);
+    spdlog::warn("drain of {}: hangs, and is left behind: the next daemon goes on", watch->folder.from);
     all = false;
   }
   return all;
+}
+
+void WatchFolders::Describe(admin::StatusReply& reply) const {
+  std::vector<std::shared_ptr<Watch>> watches;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [from, watch] : watches_) watches.push_back(watch);
+    for (const auto& watch : ending_) {
+      if (!watch->WaitForEnd(SteadyNow())) watches.push_back(watch);
+    }
+  }
+  for (const auto& watch : watches) {
+    admin::DrainStatus& status = *reply.add_drains();
+    status.set_from(watch->folder.from);
+    status.set_to(watch->folder.to);
+    watch->state.Describe(status);
+  }
 }
 
 }  // namespace cairn

@@ -3,6 +3,9 @@
 #ifndef CAIRN_DAEMON_DRAIN_WATCH_FOLDERS_H_
 #define CAIRN_DAEMON_DRAIN_WATCH_FOLDERS_H_
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,10 +13,11 @@
 #include <vector>
 
 #include "daemon/config/drains.h"
+#include "proto/admin.pb.h"
 
 namespace cairn {
 
-// Not thread-safe. What happens in the folders is logged.
+// Thread-safe; Set and WaitForEnd from one thread at a time. What happens in the folders is logged.
 class WatchFolders {
  public:
   WatchFolders() = default;
@@ -27,14 +31,17 @@ class WatchFolders {
   // Waits for that, at most so long. False: some hang with their file systems; the process must not wait for their
   // threads either.
   bool WaitForEnd(std::uint64_t ms_max);
+  // Adds what each is doing, for `cairn status`. Waits for no file system.
+  void Describe(admin::StatusReply& reply) const;
 
  private:
   struct Watch;
 
   static std::shared_ptr<Watch> Begin(const DrainFolder& folder, std::shared_ptr<Watch> after);
 
-  std::map<std::string, std::shared_ptr<Watch>> watches_;  // by the folder that is drained
-  std::vector<std::shared_ptr<Watch>> ending_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);  // by the folder that is drained
+  std::vector<std::shared_ptr<Watch>> ending_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

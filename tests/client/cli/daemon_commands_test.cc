@@ -228,6 +228,74 @@ TEST_F(DaemonCommandsTest, PinAndRemove) {
   EXPECT_EQ(core_.asked(), (std::vector<std::string>{"pin heat 17 on", "pin heat 17 off", "rm heat 17"}));
 }
 
+// One that brings, as the daemon tells of it.
+void AddDrain(admin::StatusReply& status) {
+  admin::DrainStatus& drain = *status.add_drains();
+  drain.set_from("/bb/me");
+  drain.set_to("/scratch/\x1bme");
+  drain.set_state("bringing");
+  drain.set_files(1234);
+  drain.set_bytes(std::uint64_t{56} << 30);
+  drain.set_files_left(331);
+  drain.set_bytes_left(3 << 20);
+  admin::DrainPass& pass = *drain.mutable_pass();
+  pass.set_files(12);
+  pass.set_files_all(340);
+  pass.set_bytes(1 << 20);
+  pass.set_bytes_all(4 << 20);
+  pass.set_bytes_per_s(200 << 10);
+  pass.set_left_ms(15'000);
+}
+
+TEST_F(DaemonCommandsTest, StatusTellsOfFoldersThatAreDrained) {
+  AddDrain(core_.status);
+  ExpectSaid(Run({"status"}), 0,
+             "drain /bb/me to /scratch/?me: bringing, 12 of 340 files, 1.0 MiB of 4.0 MiB, 200.0 KiB/s, 15 s left\n"
+             "  brought 1234 files, 56.0 GiB; still to come: 331 files, 3.0 MiB; the last pass ended: none has yet\n");
+  admin::DrainStatus& drain = *core_.status.mutable_drains(0);
+  drain.mutable_pass()->set_files_all(0);
+  drain.set_state("looking");
+  drain.mutable_pass()->set_began_us(1'700'000'000'000'000);
+  drain.set_passed_us(1'700'000'000'000'000);
+  ExpectSaid(Run({"status"}), 0, ": looking, since 2023-11-1");
+  ExpectSaid(Run({"status"}), 0, "the last pass ended: 2023-11-1");
+  drain.clear_pass();
+  drain.set_state("waiting");
+  drain.set_deleted(7);
+  drain.set_waiting(3);
+  drain.set_waits_first("a\nb\xff");
+  drain.set_waits_why("somebody has it open for writing");
+  drain.set_failed(2);
+  drain.set_failed_last("c");
+  drain.set_failed_why("Permission\tdenied");
+  drain.set_left_out(1);
+  drain.set_trouble("no news, only looks");
+  drain.set_trouble_since_us(1'700'000'000'000'000);
+  CairnRun run = Run({"status"});
+  for (const char* line :
+       {": waiting\n", "56.0 GiB, 7 deleted from the source; still",
+        "  3 waiting, first a?b\xff: somebody has it open for writing\n", "  2 FAILED, last c: Permission?denied\n",
+        "  1 left out: no files, folders or links\n", ": no news, only looks\n"}) {
+    ExpectSaid(run, 0, line);
+  }
+  drain.set_state("failed");
+  drain.set_trouble("/bb/me: gone");
+  run = Run({"status"});
+  ExpectSaid(run, 0, "drain /bb/me to /scratch/?me: failed\n");
+  ExpectSaid(run, 0, ": /bb/me: gone; it is tried again\n");
+  const json told = json::parse(Run({"--json", "status"}).out)["drains"][0];
+  EXPECT_EQ(told["failed"], 2);
+  EXPECT_EQ(told["waits_first"], "a\nb\ufffd");
+  EXPECT_TRUE(told["pass"].is_null());
+}
+
+TEST_F(DaemonCommandsTest, DrainsAtATerminalHaveBars) {
+  AddDrain(core_.status);
+  const CairnRun run = testing::RunCairnOnTerminal({"status"}, Environment());
+  ExpectSaid(run, 0, "bringing [###.........] 12 of 340 files, 1.0 MiB of 4.0 MiB, 200.0 KiB/s, 15 s left");
+  EXPECT_EQ(run.out.find('\x1b'), std::string::npos);
+}
+
 TEST_F(DaemonCommandsTest, StatusTellsWhatLiesAsideAndWhenItGoes) {
   admin::RunStatus& run = *core_.status.add_runs();
   run.set_run("0123456789abcdef0123456789abcdef");

@@ -21,7 +21,7 @@ TEST(JsonTest, NumbersAreNumbersHoweverLong) {
   EXPECT_EQ(ToJson(status).dump(),
             R"({"version":"cairnd 1","pid":7,"host":"","uptime_ms":0,"incarnation":18446744073709551615,)"
             R"("quiescing":true,"cache":"","cache_bytes_used":0,"cache_bytes_max":0,"image_bytes_used":0,)"
-            R"("image_bytes_max":0,"runs":[],"warnings":["careful"],"hung":[]})");
+            R"("image_bytes_max":0,"runs":[],"warnings":["careful"],"hung":[],"drains":[]})");
 }
 
 TEST(JsonTest, WhatIsNotKnownOfARunIsNull) {
@@ -37,6 +37,19 @@ TEST(JsonTest, WhatIsNotKnownOfARunIsNull) {
             R"("steps_complete":0,"steps_flushed":0,"bytes":0,"error":""}],)"
             R"("branch_of":"","served_by":"","provisional":false,"hung_since_us":0,"lost_since_us":0,)"
             R"("kept_until_us":0,"aside":null,"job":""})");
+}
+
+TEST(JsonTest, ADrainHasItsPassOnlyWhileThereIsOne) {
+  admin::DrainStatus drain;
+  drain.set_from("/bb");
+  drain.set_failed_last("\xff");
+  EXPECT_EQ(ToJson(drain).dump(-1, ' ', false, Json::error_handler_t::replace),
+            R"({"from":"/bb","to":"","state":"","files":0,"bytes":0,"deleted":0,"files_left":0,"bytes_left":0,)"
+            R"("waiting":0,"waits_first":"","waits_why":"","failed":0,"failed_last":"�","failed_why":"",)"
+            R"("left_out":0,"passed_us":0,"trouble":"","trouble_since_us":0,"pass":null})");
+  drain.mutable_pass()->set_files_all(3);
+  EXPECT_EQ(ToJson(drain)["pass"].dump(), R"({"began_us":0,"files":0,"files_all":3,"bytes":0,"bytes_all":0,)"
+                                          R"("bytes_per_s":0,"left_ms":0})");
 }
 
 TEST(JsonTest, CheckpointsLeftCountOnlyIfTheyAreCounted) {

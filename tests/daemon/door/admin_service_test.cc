@@ -35,7 +35,7 @@ class AdminServiceTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
   void SetUp() override {
-    admin_ = AdminService::Make(core_);
+    admin_ = AdminService::Make(core_, [this](admin::StatusReply& reply) { reply.MergeFrom(also_); });
     IngestDoor::Options options;
     options.node_socket = socket_;
     auto door = IngestDoor::Listen(options, core_, admin_.get());
@@ -48,10 +48,20 @@ class AdminServiceTest : public ::testing::Test {
 
   std::string folder_, socket_;
   FakeCore core_;
+  admin::StatusReply also_;  // what is not the core's
   std::unique_ptr<AdminService> admin_;
   std::unique_ptr<IngestDoor> door_;
   std::unique_ptr<AdminClient> client_;
 };
+
+TEST_F(AdminServiceTest, AStatusHasAlsoWhatIsNotTheCores) {
+  core_.status.set_version("cairn test");
+  also_.add_drains()->set_from("/bb");
+  ASSERT_OK_AND_ASSIGN(const admin::StatusReply status, client_->StatusOfThisNode());
+  EXPECT_EQ(status.version(), "cairn test");
+  ASSERT_EQ(status.drains_size(), 1);
+  EXPECT_EQ(status.drains(0).from(), "/bb");
+}
 
 TEST_F(AdminServiceTest, QuestionsAndAnswersPassUnchanged) {
   core_.status.set_version("cairn test");

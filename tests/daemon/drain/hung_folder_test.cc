@@ -33,10 +33,19 @@ TEST_F(HungFolderTest, HoldsUpNoOtherAndIsLeftBehind) {
   folders.Set({Folder(Real("from"), Shown("to")), Folder(Real("other"), Real("other-to"))});
   Put(Real("from") + "/file");
   WaitUntil([&] { return folder().hanging() > 0; });
+  // Nobody waits for it to tell so.
+  admin::StatusReply reply;
+  folders.Describe(reply);
+  ASSERT_EQ(reply.drains_size(), 2);
+  EXPECT_EQ(reply.drains(0).state(), "starting");  // of its journal
+  EXPECT_EQ(reply.drains(0).files(), 0U);
   Put(Real("other") + "/file");
   WaitUntil([&] { return std::filesystem::exists(Real("other-to") + "/file"); });
   folders.Stop();
   EXPECT_FALSE(folders.WaitForEnd(500));
+  reply.Clear();
+  folders.Describe(reply);
+  EXPECT_EQ(reply.drains(0).state(), "ending");
   EXPECT_FALSE(std::filesystem::exists(Real("to") + "/file"));
   folder().Release();
   EXPECT_TRUE(folders.WaitForEnd(30'000));

@@ -40,6 +40,20 @@ class WatchFoldersTest : public ::testing::Test {
     EXPECT_TRUE(std::filesystem::exists(path)) << name;
   }
 
+  // Of the folder `from`; without a state: it is not told of.
+  admin::DrainStatus Status(const std::string& from) const {
+    admin::StatusReply reply;
+    folders_.Describe(reply);
+    for (const admin::DrainStatus& status : reply.drains()) {
+      if (status.from() == folder_ + "/" + from) return status;
+    }
+    return {};
+  }
+  void WaitForState(const std::string& from, const std::string& state) const {
+    for (int i = 0; i < 3000 && Status(from).state() != state; ++i) ::usleep(10'000);
+    EXPECT_EQ(Status(from).state(), state) << Status(from).DebugString();
+  }
+
   std::string folder_;
   WatchFolders folders_;
 };
@@ -57,6 +71,51 @@ TEST_F(WatchFoldersTest, OneThatIsNotThereHoldsUpNoOther) {
   std::filesystem::remove_all(folder_ + "/a");
   Put("b/second");
   WaitFor("b-to/second");
+}
+
+TEST_F(WatchFoldersTest, TellsOfEachFolderWhatItIsDoing) {
+  for (const char* name : {"a", "a-to", "b-to"}) Make(name);
+  folders_.Set({Folder("b", "b-to"), Folder("a", "a-to")});
+  WaitForState("a", "idle");
+  WaitForState("b", "failed");
+  EXPECT_NE(Status("b").trouble(), "");
+  EXPECT_EQ(Status("b").to(), folder_ + "/b-to");
+  Put("a/file");
+  WaitFor("a-to/file");
+  WaitForState("a", "idle");
+  EXPECT_EQ(Status("a").files(), 1U);
+  EXPECT_EQ(Status("a").bytes(), 6U);
+  // What somebody writes to waits, and is told of.
+  std::ofstream writer(folder_ + "/a/open");
+  writer << "some" << std::flush;
+  WaitForState("a", "waiting");
+  for (int i = 0; i < 3000 && Status("a").waits_first() != "open"; ++i) ::usleep(10'000);
+  EXPECT_EQ(Status("a").waits_why(), "somebody has it open for writing");
+  EXPECT_EQ(Status("a").files_left(), 1U);
+  EXPECT_EQ(Status("a").bytes_left(), 4U);
+  // What was brought adds up, also over a target that has gone and come back.
+  std::filesystem::rename(folder_ + "/a-to", folder_ + "/away");
+  WaitForState("a", "failed");
+  std::filesystem::rename(folder_ + "/away", folder_ + "/a-to");
+  writer.close();
+  WaitFor("a-to/open");
+  WaitForState("a", "idle");
+  EXPECT_EQ(Status("a").files(), 2U);
+  EXPECT_EQ(Status("a").files_left(), 0U);
+  EXPECT_EQ(Status("a").trouble(), "");
+  Make("b");
+  WaitForState("b", "idle");
+}
+
+TEST_F(WatchFoldersTest, OneThatIsNoLongerAskedForIsToldOfUntilItHasEnded) {
+  for (const char* name : {"a", "a-to"}) Make(name);
+  folders_.Set({Folder("a", "a-to")});
+  WaitForState("a", "idle");
+  folders_.Set({});
+  const std::string state = Status("a").state();
+  EXPECT_TRUE(state.empty() || state == "ending") << state;
+  EXPECT_TRUE(folders_.WaitForEnd(30'000));
+  EXPECT_EQ(Status("a").state(), "");
 }
 
 TEST_F(WatchFoldersTest, FoldersMayBeNamedByLinks) {
