@@ -86,7 +86,8 @@ class WorkerLinkImpl final : public WorkerLink {
     for (const auto member :
          {&WorkerCounters::busy, &WorkerCounters::connections, &WorkerCounters::sessions, &WorkerCounters::runs,
           &WorkerCounters::flushes, &WorkerCounters::warnings, &WorkerCounters::cache_bytes_used,
-          &WorkerCounters::cache_bytes_max, &WorkerCounters::image_bytes_used, &WorkerCounters::image_bytes_max}) {
+          &WorkerCounters::cache_bytes_max, &WorkerCounters::image_bytes_used, &WorkerCounters::image_bytes_max,
+          &WorkerCounters::drains, &WorkerCounters::drains_failing, &WorkerCounters::drain_bytes_left}) {
       page.Set(member, counters.*member);
     }
     page.Add(&WorkerCounters::beats, 1);
@@ -118,6 +119,14 @@ WorkerCounters CountersOf(const admin::StatusReply& status, std::uint64_t connec
     counters.flushes += static_cast<std::uint64_t>(run.flushes_size());
     at_work = at_work || run.growing_size() > 0 || run.at_work() > 0;
     wanted_elsewhere = wanted_elsewhere || (linked && run.only_here() > 0);
+  }
+  for (const admin::DrainStatus& drain : status.drains()) {
+    ++counters.drains;
+    const bool stands = drain.state() == "failed" || drain.state() == "ended";
+    counters.drains_failing += stands || drain.failed() > 0 ? 1 : 0;
+    counters.drain_bytes_left += drain.bytes_left();
+    // What waits for anything but time may wait for good.
+    at_work = at_work || drain.state() == "bringing" || drain.state() == "settling";
   }
   counters.busy = connections > 0 || counters.sessions > 0 || counters.flushes > 0 || at_work ||
                           status.hung_size() > 0 || status.quiescing() || wanted_elsewhere

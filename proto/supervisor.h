@@ -61,8 +61,11 @@ struct WorkerCounters {
   std::uint64_t cache_bytes_max;
   std::uint64_t image_bytes_used;
   std::uint64_t image_bytes_max;
+  std::uint64_t drains;          // folders that it drains
+  std::uint64_t drains_failing;  // of these: they cannot work, or the last pass could not bring all
+  std::uint64_t drain_bytes_left;
 };
-static_assert(sizeof(WorkerCounters) == 14 * sizeof(std::uint64_t) && sizeof(WorkerCounters) <= kPageBytes);
+static_assert(sizeof(WorkerCounters) == 17 * sizeof(std::uint64_t) && sizeof(WorkerCounters) <= kPageBytes);
 static_assert(std::has_unique_object_representations_v<WorkerCounters>);
 
 // What is sent to root that connects to kStatusSocketName, and asks nothing: this, then `rows` rows; then the end.

@@ -32,6 +32,12 @@ const char* StateOf(const WorkerStatus& worker) {
   return worker.counters.busy != 0 ? "works" : "idle";
 }
 
+// Of folders that are drained: how many, and of these how many fail.
+std::string DrainsOf(const WorkerCounters& counters) {
+  const std::string all = fmt::format("{}", counters.drains);
+  return counters.drains_failing == 0 ? all : fmt::format("{} ({} failing)", all, counters.drains_failing);
+}
+
 absl::StatusOr<UniqueFd> Connect(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -99,19 +105,19 @@ std::string DescribeAllUsers(const AllUsers& all) {
   std::string text =
       fmt::format("cairnd of all users, pid {}, up {}; {} of at most {} workers\n", all.supervisor.pid,
                   Duration(all.supervisor.uptime_ms), all.supervisor.workers, all.supervisor.workers_max);
-  std::vector<std::vector<std::string>> rows = {
-      {"USER", "PID", "STATE", "FOR", "SESSIONS", "RUNS", "FLUSHES", "CACHE", "IMAGES", "LOST", "WAITING", "REFUSED"}};
+  std::vector<std::vector<std::string>> rows = {{"USER", "PID", "STATE", "FOR", "SESSIONS", "RUNS", "FLUSHES", "DRAINS",
+                                                 "CACHE", "IMAGES", "LOST", "WAITING", "REFUSED"}};
   for (const WorkerStatus& worker : all.workers) {
     const WorkerCounters& counters = worker.counters;
     const auto number = [](std::uint64_t count) { return fmt::format("{}", count); };
     rows.push_back({UserOf(worker), worker.pid == 0 ? "-" : number(worker.pid), StateOf(worker),
                     Duration(worker.pid == 0 ? worker.pause_ms : worker.age_ms), number(counters.sessions),
-                    number(counters.runs), number(counters.flushes), Bytes(counters.cache_bytes_used),
-                    Bytes(counters.image_bytes_used), number(worker.lost), number(worker.waiting),
-                    number(worker.refused)});
+                    number(counters.runs), number(counters.flushes), DrainsOf(counters),
+                    Bytes(counters.cache_bytes_used), Bytes(counters.image_bytes_used), number(worker.lost),
+                    number(worker.waiting), number(worker.refused)});
   }
   if (rows.size() > 1) {
-    text += Table(rows, {false, true, false, true, true, true, true, true, true, true, true, true});
+    text += Table(rows, {false, true, false, true, true, true, true, true, true, true, true, true, true});
   }
   return text;
 }
@@ -135,6 +141,9 @@ Json ToJson(const AllUsers& all) {
                        {"runs", counters.runs},
                        {"flushes", counters.flushes},
                        {"warnings", counters.warnings},
+                       {"drains", counters.drains},
+                       {"drains_failing", counters.drains_failing},
+                       {"drain_bytes_left", counters.drain_bytes_left},
                        {"cache_bytes_used", counters.cache_bytes_used},
                        {"cache_bytes_max", counters.cache_bytes_max},
                        {"image_bytes_used", counters.image_bytes_used},

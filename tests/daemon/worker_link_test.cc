@@ -45,6 +45,8 @@ TEST(CountersOfTest, AllThatIsUnderWayIsNeeded) {
       {"redundancy", [](auto& status) { status.mutable_runs(0)->set_at_work(1); }},
       {"a prefix that hangs", [](auto& status) { status.add_hung(); }},
       {"its end", [](auto& status) { status.set_quiescing(true); }},
+      {"a drain that brings", [](auto& status) { status.add_drains()->set_state("bringing"); }},
+      {"files that settle", [](auto& status) { status.add_drains()->set_state("settling"); }},
   };
   for (const auto& [what, change] : all) {
     admin::StatusReply status = Idle();
@@ -52,6 +54,24 @@ TEST(CountersOfTest, AllThatIsUnderWayIsNeeded) {
     EXPECT_EQ(CountersOf(status, 0, /*linked=*/false).busy, 1u) << what;
   }
   EXPECT_EQ(CountersOf(Idle(), /*connections=*/1, false).busy, 1u);
+}
+
+TEST(CountersOfTest, DrainsAreCountedAndOneThatCannotGoOnHoldsNoWorker) {
+  admin::StatusReply status = Idle();
+  for (const char* state : {"starting", "looking", "waiting", "idle", "ending", "failed", "ended"}) {
+    admin::DrainStatus& drain = *status.add_drains();
+    drain.set_state(state);
+    drain.set_trouble("no news, only looks");
+    drain.set_bytes_left(5);
+  }
+  WorkerCounters counters = CountersOf(status, 0, false);
+  EXPECT_EQ(counters.busy, 0u);
+  EXPECT_EQ(counters.drains, 7u);
+  EXPECT_EQ(counters.drains_failing, 2u);
+  EXPECT_EQ(counters.drain_bytes_left, 35u);
+  status.mutable_drains(3)->set_failed(1);
+  counters = CountersOf(status, 0, false);
+  EXPECT_EQ(counters.drains_failing, 3u);
 }
 
 }  // namespace

@@ -647,6 +647,31 @@ TEST_F(UsersTest, AWorkerEndsOnceThereIsNothingToDoAndNotBefore) {
   EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 1, 0, 0); }), 0);
 }
 
+TEST_F(UsersTest, DrainsAreCountedAndAWorkerStaysWhileItBringsSomething) {
+  constexpr int kFiles = 8;  // of 1 MiB
+  const std::string name = AccountOf(kAlice)->name, from = folder_ + "/bb-" + name, to = folder_ + "/pfs-" + name;
+  for (const std::string& folder : {from, to}) {
+    fs::create_directory(folder);
+    ASSERT_EQ(::chown(folder.c_str(), kAlice, AccountOf(kAlice)->group), 0);
+  }
+  for (int i = 0; i < kFiles; ++i) {
+    const std::string file = from + "/" + std::to_string(i);
+    std::ofstream(file) << std::string(1 << 20, 'x');
+    ASSERT_EQ(::chown(file.c_str(), kAlice, AccountOf(kAlice)->group), 0);
+  }
+  std::ofstream(folder_ + "/cairnd.toml", std::ios::app)
+      << "[[drain]]\nfrom = \"" << folder_ << "/bb-%u\"\nto = \"" << folder_
+      << "/pfs-%u\"\nsettle = \"0\"\nbandwidth = \"2 MB/s\"\nparallel = 1\n";
+  Start({"--supervisor-idle", "1s"});
+  EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 1, CAIRN_LEVEL_PREFIX); }), 0);
+  EXPECT_TRUE(Within([&] { return Workers()[kAlice].counters.drain_bytes_left > 0; }));
+  EXPECT_EQ(Workers()[kAlice].counters.drains, 1u);
+  EXPECT_EQ(Workers()[kAlice].counters.drains_failing, 0u);
+  EXPECT_TRUE(Within([&] { return Workers()[kAlice].pid == 0; }));
+  for (int i = 0; i < kFiles; ++i) EXPECT_TRUE(fs::exists(to + "/" + std::to_string(i))) << i;
+  EXPECT_EQ(Workers()[kAlice].lost, 0u);
+}
+
 TEST_F(UsersTest, RootIsNotServedAndSaysSo) {
   Start();
   EXPECT_NE(As(0,

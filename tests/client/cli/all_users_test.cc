@@ -12,6 +12,7 @@ namespace cairn::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string Sent(std::uint32_t rows, const WorkerStatus& row) {
   const SupervisorStatus head{.magic = kStatusMagic,
@@ -66,6 +67,21 @@ TEST(AllUsersTest, StatesHaveNames) {
   row.ending = 1;
   EXPECT_THAT(state(), HasSubstr("ends"));
   EXPECT_THAT(state(), HasSubstr("cairnd of all users, pid 7, up 1 m 1 s; 1 of at most 5 workers"));
+}
+
+TEST(AllUsersTest, DrainsAreNumbersAndThoseThatFailAreTold) {
+  WorkerStatus row{};
+  row.counters.drains = 3;
+  row.counters.drain_bytes_left = 77;
+  EXPECT_THAT(DescribeAllUsers(*ParseAllUsers(Sent(1, row))), HasSubstr("DRAINS"));
+  EXPECT_THAT(DescribeAllUsers(*ParseAllUsers(Sent(1, row))), Not(HasSubstr("failing")));
+  row.counters.drains_failing = 2;
+  const auto all = ParseAllUsers(Sent(1, row));
+  EXPECT_THAT(DescribeAllUsers(*all), HasSubstr("  3 (2 failing)  "));
+  const Json worker = ToJson(*all)["workers"][0];
+  EXPECT_EQ(worker["drains"], 3);
+  EXPECT_EQ(worker["drains_failing"], 2);
+  EXPECT_EQ(worker["drain_bytes_left"], 77);
 }
 
 TEST(AllUsersTest, AStrangerIsNotBelieved) {
