@@ -40,14 +40,6 @@ class DrainSetsTest : public DrainFixture {
     return static_cast<std::size_t>(found - order_.begin());
   }
 
-  // All that there is in the folder from now on.
-  void Checkpoint(std::int32_t id, const std::string& folder = "fti") {
-    std::filesystem::remove_all(from_ + "/" + folder);
-    testing::SampleExport sample(kTopology, fti::Level::kLocal, ftiff::Letter::kF, id);
-    sample.what.folder = from_ + "/" + folder;
-    ASSERT_OK(fti::Write(*disk_, sample.what));
-  }
-
   std::vector<std::string> order_;
 };
 
@@ -96,68 +88,6 @@ TEST_F(DrainSetsTest, CompleteCheckpointsOfFtiComeBeforeOthersTheNewestFirst) {
   EXPECT_TRUE(Drained().complete());
   EXPECT_LT(Place("Ckpt5-Rank3.fti"), Place("Ckpt3-Rank0.fti"));
   EXPECT_LT(Place("Ckpt3-Rank3.fti"), Place("Ckpt7-Rank0.fti"));
-}
-
-TEST_F(DrainSetsTest, ACheckpointOfFtiTakesThePlaceOfItsFormerOne) {
-  options_.settle_ms = 0;
-  const std::string level = "fti/Local/node0/cairn/l1/", other = "fti/Local/node1/cairn/l1/";
-  Checkpoint(3);
-  EXPECT_EQ(Drained().former, 0U);
-  // Not a drain's own; and what FTI's user keeps.
-  std::ofstream(to_ + "/" + level + "Ckpt2-Rank0.fti") << "by hand";
-  Put("fti/Global/cairn/l4_archive/Ckpt1-Rank0.fti", "kept");
-  EXPECT_EQ(Drained().former, 0U);
-  Checkpoint(5);
-  // Of a node whose drain is behind nothing has come yet.
-  std::filesystem::rename(from_ + "/fti/Local/node1", folder_ + "/node1");
-  EXPECT_EQ(Drained().former, 0U);
-  EXPECT_TRUE(IsThere(level + "Ckpt3-Rank0.fti") && IsThere(level + "Ckpt5-Rank0.fti"));
-  std::filesystem::rename(folder_ + "/node1", from_ + "/fti/Local/node1");
-  EXPECT_EQ(Drained().former, 4U);
-  for (const char* rank : {"0", "1"}) EXPECT_FALSE(IsThere(level + "Ckpt3-Rank" + rank + ".fti"));
-  for (const char* rank : {"2", "3"}) EXPECT_FALSE(IsThere(other + "Ckpt3-Rank" + rank + ".fti"));
-  EXPECT_TRUE(IsThere(level + "Ckpt2-Rank0.fti") && IsThere("fti/Global/cairn/l4_archive/Ckpt1-Rank0.fti"));
-  EXPECT_TRUE(IsThere(level + "Ckpt5-Rank0.fti") && IsThere(other + "Ckpt5-Rank3.fti"));
-  // An older one that comes again is brought again, and takes no newer one's place.
-  Checkpoint(4);
-  EXPECT_EQ(Drained().former, 0U);
-  EXPECT_TRUE(IsThere(level + "Ckpt4-Rank0.fti") && IsThere(level + "Ckpt5-Rank0.fti"));
-}
-
-// FTI has begun anew, or gone back: its numbers do not only grow.
-TEST_F(DrainSetsTest, AnOlderCheckpointOfAHigherNumberTakesNobodysPlace) {
-  options_.settle_ms = 0;
-  Checkpoint(5);
-  Drained();
-  options_.delete_source = true;
-  Checkpoint(4);
-  Drained();
-  Checkpoint(6);
-  std::filesystem::rename(from_ + "/fti/Local/node1", folder_ + "/node1");
-  EXPECT_EQ(Drained().former, 0U);
-  EXPECT_TRUE(IsThere("fti/Local/node0/cairn/l1/Ckpt4-Rank0.fti"));
-}
-
-TEST_F(DrainSetsTest, OfTwoApplicationsWithOneIdNothingIsRemoved) {
-  options_.settle_ms = 0;
-  options_.delete_source = true;
-  Checkpoint(3, "a");
-  Drained();
-  Checkpoint(5, "b");
-  EXPECT_EQ(Drained().former, 0U);
-  EXPECT_EQ(Drained().former, 0U);
-  EXPECT_TRUE(IsThere("a/Local/node0/cairn/l1/Ckpt3-Rank0.fti"));
-}
-
-TEST_F(DrainSetsTest, WhatWasRefusedIsNoPartOfANewerCheckpoint) {
-  options_.settle_ms = 0;
-  const std::string level = "fti/Local/node0/cairn/l1/";
-  Checkpoint(3);
-  Drained();
-  std::ofstream(to_ + "/" + level + "Ckpt5-Rank0.fti") << "half of it, by hand";
-  Checkpoint(5);
-  EXPECT_EQ(Drained().former, 0U);
-  EXPECT_TRUE(IsThere(level + "Ckpt3-Rank1.fti"));
 }
 
 TEST_F(DrainSetsTest, ScrsCacheComesFilesFirstThenFilemapsThenTheIndex) {

@@ -125,7 +125,7 @@ class HookedTree final : public Tree {
     CAIRN_RETURN_IF_ERROR(hooks_.before("sync all", ""));
     return tree_->SyncAll();
   }
-  bool syncs_as_a_whole() const override { return tree_->syncs_as_a_whole(); }
+  bool syncs_as_a_whole() const override { return !hooks_.syncs_each && tree_->syncs_as_a_whole(); }
   absl::Status CheckRoot() override { return tree_->CheckRoot(); }
   void ForgetFolders() override { tree_->ForgetFolders(); }
 

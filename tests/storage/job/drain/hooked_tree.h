@@ -21,6 +21,7 @@ struct TreeHooks {
   std::function<absl::Status(std::string_view what, const std::string& path)> before =
       [](std::string_view, const std::string&) { return absl::OkStatus(); };
   bool coarse_times = false;     // mtimes and ctimes are told in whole seconds
+  bool syncs_each = false;       // it has to be synced file by file, folder by folder
   bool other_device = false;     // as another mount of the same file system may tell
   bool writers_unknown = false;  // nobody can tell whether a file is open for writing
   // After a read, what came.
