@@ -13,21 +13,36 @@ run_bazel() {
 # `build_shown TARGETS…`: builds, and shows how far that is: one line that changes on a terminal, else a line now and
 # then. What compilers and Bazel complain of is shown whole, on standard error. For scripts with `pipefail`.
 build_shown() {
+  local ahead started=$SECONDS
+  [ ! -t 1 ] || printf '\r%s\033[K' "looking at what there is to build"
+  ahead=$(sources_ahead "$@")
   run_bazel build --curses=no --color=no --show_progress_rate_limit=0.5 --ui_event_filters=-info "$@" 2>&1 >/dev/null |
-    show_progress
+    show_progress "$ahead" "$started"
 }
 
-# Bazel's progress, line by line, as build_shown says. Bazel learns how many steps there are as it goes, and steps whose
-# results it still has count as done.
+# How many sources of the targets are to be compiled, about: those that have no object yet.
+sources_ahead() {
+  local targets sources objects
+  targets=$(printf ' + %s' "$@")
+  # If this fails, the build will say why.
+  sources=$(run_bazel query --noimplicit_deps --nohost_deps "filter('[.]cc?\$', deps(${targets# + }))" 2>/dev/null |
+    wc -l) || sources=0
+  objects=$(find bazel-bin/ -name '*.o' 2>/dev/null | wc -l) || objects=0
+  echo $((sources > objects ? sources - objects : 0))
+}
+
+# Bazel's progress, line by line, as build_shown says. Bazel learns how many steps there are as it goes: halfway it knows
+# of half of them. So there are at least $1. Steps whose results it still has count as done. $2: when the build began.
 show_progress() {
-  local line done_steps all_steps what share next_at=$((SECONDS + 5)) width=80 on_terminal=0
-  local started=$SECONDS progress='^\[([0-9,]+) / ([0-9,]+)\] ?(.*)$'
-  [ ! -t 1 ] || { on_terminal=1 width=$(tput cols 2>/dev/null || echo 80); }
+  local steps_min=$1 started=$2 line done_steps all_steps what share next_at=$((SECONDS + 5)) width=80 on_terminal=0
+  local progress='^\[([0-9,]+) / ([0-9,]+)\] ?(.*)$'
+  [ ! -t 1 ] || { on_terminal=1 width=$(columns); } 3>&1
   clear_line() { [ $on_terminal -eq 0 ] || printf '\r\033[K'; }
   while IFS= read -r line; do
     if [[ $line =~ $progress ]]; then
       done_steps=${BASH_REMATCH[1]//,/} all_steps=${BASH_REMATCH[2]//,/} what=${BASH_REMATCH[3]%%;*}
       [ "$all_steps" -gt 0 ] || continue
+      [ "$all_steps" -ge "$steps_min" ] || all_steps=$steps_min
       [ "$done_steps" -le "$all_steps" ] || done_steps=$all_steps
       share=$((done_steps * 100 / all_steps))
       if [ $on_terminal -eq 1 ]; then
@@ -47,6 +62,13 @@ show_progress() {
   done
   clear_line
   [ $((SECONDS - started)) -lt 5 ] || echo "built in $(minutes $((SECONDS - started)))"
+}
+
+# How many columns the window of descriptor 3 has.
+columns() {
+  local size
+  size=$(stty size <&3 2>/dev/null) || size=
+  if [[ ${size#* } =~ ^[0-9]+$ && ${size#* } -gt 20 ]]; then echo "${size#* }"; else echo 80; fi
 }
 
 minutes() { printf '%d:%02d min' $(($1 / 60)) $(($1 % 60)); }

@@ -152,9 +152,9 @@ def draw(folder, size, path):
         events = [(float(line.split(" ", 1)[0]), line.split(" ", 1)[1].strip()) for line in file]
     figure = pyplot.figure(figsize=(9.6, 6.2), layout="constrained")
     figure.suptitle("A solver that is killed, and goes on", fontsize=12)
-    grid = figure.add_gridspec(2, 3, height_ratios=[1, 1.1])
-    draw_fields(figure, [grid[0, place] for place in range(3)], folder, size)
-    draw_ladder(figure.add_subplot(grid[1, :]), lines, events)
+    above, below = figure.subfigures(2, 1, height_ratios=[1, 1.1])  # the fields need no room for the ladder's legend
+    draw_fields(above, above.add_gridspec(1, 3), folder, size)
+    draw_ladder(below.add_subplot(), lines, events)
     is_png = path.endswith(".png")
     figure.savefig(path, dpi=100, pil_kwargs={"optimize": True} if is_png else None)
 
