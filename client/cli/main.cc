@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -27,11 +28,11 @@ constexpr const char* kAbout =
     "nodes), prefix (on the parallel file system). This command shows which level is reached, and asks the daemon\n"
     "for more.";
 
-constexpr const char* kFooter =
+constexpr std::string_view kWords =
     "RUN is the run's directory on the parallel file system (its prefix), its identity or the identity's beginning,\n"
-    "or its name. DATASET is the number that `cairn ls` shows. Durations are like 30s, 5min, 2h.\n"
-    "\n"
-    "Examples:\n"
+    "or its name. DATASET is the number that `cairn ls` shows. Durations are like 30s, 5min, 2h.\n";
+
+constexpr std::string_view kExamples =
     "  cairn status                        what is going on; --watch: again and again\n"
     "  cairn ls /scratch/me/heat           the run's checkpoints, also without a daemon\n"
     "  cairn show heat 17                  ranks, files and variables of dataset 17\n"
@@ -54,8 +55,9 @@ constexpr const char* kFooter =
     "  cairn export /scratch/me/heat --fti /scratch/me/out  write the newest checkpoint so that FTI restarts from it\n"
     "  cairn scavenge                      bring what is left on this node to the prefix, also without the daemon\n"
     "  cairn drain /bb/job7 --to /scratch/me/job7           bring what any program has left on a burst buffer there\n"
-    "  cairn doctor                        what works on this machine and what does not\n"
-    "\n"
+    "  cairn doctor                        what works on this machine and what does not\n";
+
+constexpr std::string_view kCodes =
     "Exit codes:\n"
     "  0  done                             4  no such run, dataset or file\n"
     "  1  failed; diff: they differ        5  damaged bytes were found\n"
@@ -76,6 +78,26 @@ constexpr std::array kCommands = {
     AddDrainCommand,   AddVarsCommand,    AddDumpCommand,       AddBpCommand,      AddDoctorCommand,
 };
 
+// What is below the options of a command that says nothing of its own there: the words that it uses, and its examples.
+std::string FooterOf(const CLI::App& command) {
+  std::string text, examples;
+  if (command.get_option_no_throw("RUN") != nullptr) text = std::string(kWords) + "\n";
+  const std::string start = "  cairn " + command.get_name() + " ";
+  for (std::size_t at = 0, end = 0; (end = kExamples.find('\n', at)) != std::string_view::npos; at = end + 1) {
+    const std::string_view line = kExamples.substr(at, end + 1 - at);
+    if (line.starts_with(start)) examples += line;
+  }
+  if (!examples.empty()) text += "Examples:\n" + examples + "\n";
+  return text + "`cairn --help` has more examples, and the exit codes.";
+}
+
+void AddFooters(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    if (command->get_footer().empty()) command->footer(FooterOf(*command));
+    AddFooters(*command);
+  }
+}
+
 // What could not be printed is no success: the disk behind a redirection may be full.
 ExitCode AfterOutput(ExitCode code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
@@ -93,7 +115,6 @@ int Main(int argc, char** argv) {
   line.context.terminal = isatty(STDOUT_FILENO) == 1;
   CLI::App app(kAbout);
   app.name("cairn");
-  app.footer(kFooter);
   app.set_version_flag("--version", std::string("cairn ") + kVersion);
   app.require_subcommand(1);
   app.fallthrough();  // --json and --address may stand behind the command, too
@@ -104,6 +125,9 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->type_name("WHEN");
   for (const auto add : kCommands) add(Command(&app), line);
+  AddFooters(app);
+  // Last: commands would inherit it.
+  app.footer(std::string(kWords) + "\nExamples:\n" + std::string(kExamples) + "\n" + std::string(kCodes));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -39,7 +39,9 @@ std::string DescribeFlush(const Look& look, const admin::FlushStatus& flush) {
   }
   if (flush.bytes_per_s() > 0) {
     const std::uint64_t left = flush.bytes() - std::min(flush.bytes(), flush.bytes_done());
-    line += fmt::format(", {}/s, {} left", Bytes(flush.bytes_per_s()), Duration(left / flush.bytes_per_s() * 1000));
+    line += fmt::format(", {}/s", Bytes(flush.bytes_per_s()));
+    // Whole seconds, the last one, too.
+    if (left > 0) line += fmt::format(", {} left", Duration(((left - 1) / flush.bytes_per_s() + 1) * 1000));
   }
   if (flush.retry_in_ms() > 0) line += fmt::format(", again in {}", Duration(flush.retry_in_ms()));
   if (!flush.error().empty()) line += ": " + Painted(look, Paint::kBad, Clean(flush.error()));

@@ -83,6 +83,14 @@ TEST_F(DaemonCommandsTest, StatusInAPipeIsPlainLines) {
             "  flush of dataset 17 (step 120): running, 100.0 MiB of 400.0 MiB (25 %), 50.0 MiB/s, 6 s left\n");
 }
 
+TEST_F(DaemonCommandsTest, TheLastSecondOfAFlushIsASecond) {
+  admin::FlushStatus& flush = *core_.status.mutable_runs(0)->mutable_flushes(0);
+  flush.set_bytes_done((400 << 20) - 1);
+  ExpectSaid(Run({"status"}), 0, "50.0 MiB/s, 1 s left\n");
+  flush.set_bytes_done(400 << 20);
+  ExpectSaid(Run({"status"}), 0, "50.0 MiB/s\n");
+}
+
 TEST_F(DaemonCommandsTest, StatusOnATerminalDrawsBars) {
   const CairnRun run = testing::RunCairnOnTerminal({"status"}, Environment());
   ExpectSaid(run, 0, "flush of dataset 17: [###.........] 25 %, 100.0 MiB of 400.0 MiB, 50.0 MiB/s, 6 s left");

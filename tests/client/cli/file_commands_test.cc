@@ -95,6 +95,14 @@ TEST_F(FileCommandsTest, HelpIsForNewcomersAndNamesTheExitCodes) {
   ExpectSaid(Run({"--version"}), 0, "cairn ");
 }
 
+TEST_F(FileCommandsTest, ACommandsHelpHasItsOwnExamplesOnly) {
+  const CairnRun help = Run({"wait", "--help"});
+  EXPECT_NE(help.out.find("Examples:\n  cairn wait heat 17 prefix "), std::string::npos) << help.out;
+  EXPECT_NE(help.out.find("RUN is the run's directory"), std::string::npos) << help.out;
+  EXPECT_EQ(help.out.find("cairn flush"), std::string::npos) << help.out;
+  EXPECT_EQ(Run({"doctor", "--help"}).out.find("RUN is"), std::string::npos);
+}
+
 TEST_F(FileCommandsTest, WrongCommandsAreToldApartFromFailedOnes) {
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{},
                                                 {"nonsense"},
