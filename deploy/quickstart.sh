@@ -191,13 +191,13 @@ solve "$ranks" undisturbed --every 0
 
 say "2. A daemon with its default settings"
 start_daemon
-echo "Two folders stand for the node's SSD and the parallel file system: $demo/{ssd,pfs}"
+echo "Folders play the node's SSD and the parallel file system: $demo/{ssd,pfs}"
 start_watching
 
 say "3. The same run with a checkpoint every $every steps. In the middle, one rank gets SIGKILL"
 "${mpirun[@]}" -n "$ranks" "${work[@]}" --out "$demo/killed.raw" --every "$every" >"$demo/killed.log" 2>&1 &
 solver_pid=$!
-until grep -q "^checkpoint of step $((every * 3)) " "$demo/killed.log"; do
+until grep -qs "^checkpoint of step $((every * 3)) " "$demo/killed.log"; do
   kill -0 "$solver_pid" 2>/dev/null ||
     { cat "$demo/killed.log" >&2; fail "the solver ended before it could be killed"; }
   sleep 0.05
@@ -230,6 +230,7 @@ note "the daemon gets SIGKILL, its cache is deleted"
 end_process KILL "$daemon_pid"
 rm -rf "$ssd"
 mkdir "$ssd"
+printf '\nkilled the daemon, process %s, and deleted its cache; another one is started:\n' "$daemon_pid"
 start_daemon
 
 say "6. Started again: the checkpoint comes from the parallel file system"

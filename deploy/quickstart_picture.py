@@ -155,8 +155,8 @@ def draw(folder, size, path):
     above, below = figure.subfigures(2, 1, height_ratios=[1, 1.1])  # the fields need no room for the ladder's legend
     draw_fields(above, above.add_gridspec(1, 3), folder, size)
     draw_ladder(below.add_subplot(), lines, events)
-    is_png = path.endswith(".png")
-    figure.savefig(path, dpi=100, pil_kwargs={"optimize": True} if is_png else None)
+    # A writer of SVG takes no options for PNG, not even None.
+    figure.savefig(path, dpi=100, **({"pil_kwargs": {"optimize": True}} if path.endswith(".png") else {}))
 
 
 def main(words):
