@@ -134,8 +134,7 @@ def draw_ladder(axis, lines, events):
     levels = [level for level in COLOUR_OF if any(piece[1] == level for piece in pieces)]
     patches = [Patch(color=COLOUR_OF[level], label=MEANING[level]) for level in levels]
     patches.append(Patch(color="#bbbbbb", alpha=0.6, label="no daemon"))
-    told = axis.legend(handles=patches, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    axis.add_artist(told)
+    axis.legend(handles=patches, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     axis.text(1.015, 0.0, "\n".join(f"{number}  {text}" for number, (_, text) in enumerate(events, 1)), fontsize=7,
               color="#c1121f", transform=axis.transAxes, va="bottom", linespacing=1.5)
 
