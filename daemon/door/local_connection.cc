@@ -13,6 +13,7 @@
 
 #include "daemon/door/socket_path.h"
 #include "proto/frame.h"
+#include "storage/base/descriptor_message.h"
 #include "storage/base/unique_fd.h"
 
 namespace cairn {
@@ -22,29 +23,6 @@ namespace asio = boost::asio;
 using ErrorCode = boost::system::error_code;
 
 constexpr std::size_t kReadBytes = 64 << 10;
-
-// Sends what the socket takes of `bytes`; the descriptor, if not negative, goes with the first of them. As send(2).
-ssize_t SendSome(int socket, std::string_view bytes, int fd) {
-  iovec part{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  if (fd >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
-  }
-  ssize_t sent = 0;
-  do {
-    sent = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent;
-}
 
 }  // namespace
 
@@ -218,7 +196,7 @@ void LocalConnection::SendQueued() {
     Frame& frame = queue_.front();
     const std::string_view rest = std::string_view(frame.bytes).substr(frame.sent);
     const int fd = frame.image != nullptr && frame.sent == 0 ? frame.image->fd() : -1;
-    const ssize_t sent = SendSome(socket_.native_handle(), rest, fd);
+    const ssize_t sent = SendWithDescriptor(socket_.native_handle(), rest, fd);
     if (sent < 0) {
       if (errno != EAGAIN) {
         closing_ = true;

@@ -2,10 +2,10 @@
 
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 
+#include "storage/base/descriptor_message.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -14,7 +14,6 @@ namespace {
 // The least that Linux gives. Descriptors in flight count for the supervisor's user: a worker that takes none must not
 // use them up for all others.
 constexpr int kSendBufferBytes = 1;
-constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(int));
 
 }  // namespace
 
@@ -40,49 +39,17 @@ int SendByte(int link, Door door) {
 }
 
 int SendConnection(int link, Door door, int connection) {
-  auto byte = static_cast<std::uint8_t>(door);
-  iovec part{.iov_base = &byte, .iov_len = 1};
-  alignas(cmsghdr) std::array<char, kControlBytes> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &connection, sizeof(int));
-  for (;;) {
-    if (::sendmsg(link, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return 0;
-    if (errno != EINTR) return errno;
-  }
+  const auto byte = static_cast<char>(door);
+  return SendWithDescriptor(link, {&byte, 1}, connection) == 1 ? 0 : errno;
 }
 
 absl::StatusOr<HandedOver> ReceiveConnection(int link) {
-  std::uint8_t byte = 0;
-  iovec part{.iov_base = &byte, .iov_len = 1};
-  alignas(cmsghdr) std::array<char, kControlBytes> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  ssize_t got = 0;
-  do {
-    got = ::recvmsg(link, &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
+  char byte = 0;
+  HandedOver handed;
+  const ssize_t got = ReceiveWithDescriptor(link, {&byte, 1}, &handed.connection);
   if (got == 0) return Unavailable("the supervisor has gone");
   if (got < 0) return InvalidArgument("descriptor {}: {}", link, std::strerror(errno));
-  HandedOver handed{.door = static_cast<Door>(byte), .connection = UniqueFd()};
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-      header->cmsg_len != CMSG_LEN(sizeof(int))) {
-    return handed;
-  }
-  int connection = -1;
-  std::memcpy(&connection, CMSG_DATA(header), sizeof(int));
-  handed.connection = UniqueFd(connection);
+  handed.door = static_cast<Door>(byte);
   return handed;
 }
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "daemon/supervisor/hand_over.h"
 #include "daemon/worker_deposits.h"
 #include "proto/supervisor.h"
+#include "storage/base/descriptor_message.h"
 #include "storage/base/sealed_memory.h"
 #include "storage/base/unique_fd.h"
 #include "tests/support/status_matchers.h"
@@ -207,19 +209,10 @@ class ServiceDepositsTest : public ::testing::Test {
   // The next state that it was told; "": none. `fd`: what came along.
   std::string Told(UniqueFd* fd = nullptr) const {
     std::array<char, 256> text{};
-    iovec part{.iov_base = text.data(), .iov_len = text.size() - 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &part, message.msg_iovlen = 1;
-    message.msg_control = control.data(), message.msg_controllen = control.size();
-    if (::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) return "";
-    const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    if (header != nullptr) {
-      int got = -1;
-      std::memcpy(&got, CMSG_DATA(header), sizeof got);
-      UniqueFd taken(got);
-      if (fd != nullptr) *fd = std::move(taken);
-    }
+    UniqueFd taken;
+    if (ReceiveWithDescriptor(socket_.get(), std::span(text).first(text.size() - 1), &taken, MSG_DONTWAIT) < 0)
+      return "";
+    if (fd != nullptr) *fd = std::move(taken);
     return text.data();
   }
 

@@ -60,8 +60,9 @@ class SupervisorTest(unittest.TestCase):
         used = set(re.findall(r'"((?://|@)[^"]+)"', text)) - {"//daemon:__pkg__", "//tests:__subpackages__"}
         self.assertEqual(
             used, {
-                "//proto:supervisor", "//storage/base:clock", "//storage/base:sealed_memory", "//storage/base:status",
-                "//storage/base:unique_fd", "//storage/base:user_name"
+                "//proto:supervisor", "//storage/base:clock", "//storage/base:descriptor_message",
+                "//storage/base:sealed_memory", "//storage/base:status", "//storage/base:unique_fd",
+                "//storage/base:user_name"
             })
 
 

@@ -11,6 +11,7 @@
 
 #include "daemon/door/frame_parser.h"
 #include "proto/frame.h"
+#include "storage/base/descriptor_message.h"
 
 namespace cairn::testing {
 namespace {
@@ -60,20 +61,11 @@ std::size_t RawClient::SendSome(std::string_view bytes, int wait_ms) {
 
 bool RawClient::Read(char* target, std::size_t bytes, UniqueFd* image) {
   while (bytes > 0) {
-    iovec part{.iov_base = target, .iov_len = bytes};
-    msghdr message{};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    const ssize_t got = recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
+    UniqueFd received;
+    const ssize_t got = ReceiveWithDescriptor(fd_.get(), {target, bytes}, &received);
     EXPECT_FALSE(got < 0 && errno == EAGAIN) << "nothing came";
     if (got <= 0) return false;
-    if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-      UniqueFd received(fd);
+    if (received.valid()) {
       EXPECT_NE(image, nullptr) << "a descriptor that was not expected";
       if (image != nullptr) *image = std::move(received);
     }
