@@ -3,7 +3,6 @@
 #define CAIRN_DAEMON_SERVICE_DEPOSITS_H_
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
