@@ -1,5 +1,5 @@
-// Plays libcairn_grpc.so for the tests of libcairn: "grpc+unix:PATH" leads to a FakeDaemon's socket, messages travel in
-// its frames. No gRPC in it: what is tested is the other side of client/grpc_transport.h.
+// Plays libcairn_grpc.so for the tests of libcairn: "grpc+unix:PATH" and "grpc+run:PATH" lead to a FakeDaemon's socket,
+// messages travel in its frames. No gRPC in it: what is tested is the other side of client/grpc_transport.h.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -38,8 +38,8 @@ uint32_t cairn_grpc_abi(void) {
 }
 
 int cairn_grpc_connect(const char* target, uint32_t, cairn_grpc** handle, char* error, size_t error_bytes) {
-  constexpr std::string_view kPrefix = "grpc+unix:";
-  const std::string_view path = std::string_view(target).substr(std::min(std::strlen(target), kPrefix.size()));
+  const std::string_view whole = target;
+  const std::string_view path = whole.substr(std::min(whole.find(':'), whole.size() - 1) + 1);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return Because(CAIRN_INVALID_ARGUMENT, "too long", error, error_bytes);

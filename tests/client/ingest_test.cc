@@ -35,6 +35,13 @@ class IngestTest : public testing::Test {
     daemon_.PlayPeer(std::move(script));
     OpenSession();
   }
+  // As a daemon that knows nothing of it.
+  static void RefuseSession(FakePeer peer) {
+    local::Reply hello;
+    hello.mutable_hello()->set_protocol(CAIRN_PROTOCOL_NEWEST);
+    peer.Answer(peer.Expect(local::Request::kHello), std::move(hello));
+    peer.Refuse(peer.Expect(local::Request::kOpen), local::FAILED_PRECONDITION, "no such session");
+  }
   static void AnswerBegin(FakePeer& peer, std::uint64_t dataset = 1) {
     const local::Request begin = peer.Expect(local::Request::kBegin);
     local::Reply reply;
@@ -70,7 +77,7 @@ class IngestTest : public testing::Test {
 
   FakeDaemon daemon_;
   std::vector<std::int32_t> data_;
-  const std::string address_;
+  std::string address_;
   std::string taken_;
   std::vector<std::uint32_t> crcs_;
   cairn_session* session_ = nullptr;
@@ -173,6 +180,53 @@ TEST_F(IngestTest, WhatTheSuccessorDoesNotKnowIsBegunAgain) {
   std::uint64_t dataset = 0;
   EXPECT_EQ(cairn_checkpoint(session_, 1, &dataset), CAIRN_OK) << cairn_error(session_);
   EXPECT_EQ(dataset, 41u);
+}
+
+// Of several daemons of the run another one has told of itself later, or ours is not back yet.
+TEST_F(IngestTest, OfASearchADaemonThatDoesNotKnowTheSessionIsNotTheLastWord) {
+  address_ = "grpc+run:" + daemon_.path();
+  daemon_.Play([this] {
+    {
+      FakePeer ours = daemon_.Accept();
+      ours.Greet(11);
+      AnswerBegin(ours, 40);
+      TakePieces(ours, 0, 8);
+    }
+    for (int i = 0; i < 2; ++i) RefuseSession(daemon_.Accept());
+    FakePeer back = daemon_.Accept();
+    EXPECT_EQ(back.Greet(11).launch(), 11u);
+    local::Reply reply;
+    reply.mutable_resume()->set_pieces(8);
+    back.Answer(back.Expect(local::Request::kResume), std::move(reply));
+    TakePieces(back, 8, 20);
+    TakeCommit(back);
+  });
+  OpenSession();
+  EXPECT_EQ(cairn_checkpoint(session_, 1, nullptr), CAIRN_OK) << cairn_error(session_);
+}
+
+TEST_F(IngestTest, TheOneDaemonThatWasNamedIsTheLastWord) {
+  daemon_.Play([this] {
+    {
+      FakePeer ours = daemon_.Accept();
+      ours.Greet(11);
+      AnswerBegin(ours, 40);
+    }
+    RefuseSession(daemon_.Accept());
+  });
+  OpenSession();
+  EXPECT_EQ(cairn_checkpoint(session_, 1, nullptr), CAIRN_FAILED_PRECONDITION);
+  EXPECT_TRUE(Says(session_, "no such session")) << cairn_error(session_);
+}
+
+// No session was there before: what it says may be for good.
+TEST_F(IngestTest, OfASearchTheFirstWordCounts) {
+  address_ = "grpc+run:" + daemon_.path();
+  daemon_.Play([this] { RefuseSession(daemon_.Accept()); });
+  cairn_options options = daemon_.options();
+  options.address = address_.c_str();
+  cairn_session* session = nullptr;
+  EXPECT_EQ(cairn_open(&options, &session), CAIRN_FAILED_PRECONDITION) << cairn_error(nullptr);
 }
 
 TEST_F(IngestTest, MoreThanWasSentCannotHaveBeenReceived) {

@@ -367,9 +367,38 @@ class ToldTest : public PluginTest {
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(ago));
   }
   int Connect() { return stream_.Connect("grpc+run:" + run_); }
+  // A session's stream with the daemon that `receiver` is behind: says hello, and gets so many replies. False: somebody
+  // else was asked.
+  bool Talk(FakeReceiver& receiver, int replies) {
+    const std::size_t before = receiver.attached(), before_of_both = receiver_.attached() + other_receiver_.attached();
+    Stream stream;
+    local::Reply reply;
+    EXPECT_EQ(stream.Connect("grpc+run:" + run_), CAIRN_OK) << stream.error();
+    EXPECT_EQ(stream.Send(Hello()), CAIRN_OK) << stream.error();
+    EXPECT_EQ(stream.Receive(&reply), CAIRN_OK) << stream.error();
+    for (int i = 0; i < 2000 && receiver_.attached() + other_receiver_.attached() == before_of_both; ++i)
+      ::usleep(10'000);
+    if (receiver.attached() == before) return false;
+    const auto connection = receiver.Attached(before + 1);
+    for (int i = 1; i < replies; ++i) {
+      connection->Send(ReplyOfBytes(static_cast<std::uint64_t>(i), 10), nullptr);
+      EXPECT_EQ(stream.Receive(&reply), CAIRN_OK) << stream.error();
+    }
+    return true;
+  }
+  // A daemon of another node.
+  void OpenOther() {
+    IngestDoor::Options options = options_;
+    options.node_socket = folder_ + "/other.sock";
+    auto door = IngestDoor::Listen(options, other_receiver_, nullptr);
+    ASSERT_OK(door);
+    other_door_ = *std::move(door);
+  }
 
   std::string run_;
   Stream stream_;
+  FakeReceiver other_receiver_;
+  std::unique_ptr<IngestDoor> other_door_;
 };
 
 TEST_F(ToldTest, AClientWithTheRunsFolderAloneComesIn) {
@@ -407,6 +436,29 @@ TEST_F(ToldTest, WhoeverElseListensThereIsNotBelieved) {
   EXPECT_EQ(receiver_.attached(), 0u);
   Tell('a', door_->announcement());
   EXPECT_EQ(Connect(), CAIRN_OK) << stream_.error();
+}
+
+TEST_F(ToldTest, OfTwoTheOneThatHasServedIsAskedFirstAlsoIfTheOtherHasToldLater) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(OpenOther());
+  Tell('a', door_->announcement(), /*ago=*/100);
+  EXPECT_TRUE(Talk(receiver_, 3)) << "to the greeting, to the opening, and one more";
+  Tell('b', other_door_->announcement());
+  EXPECT_TRUE(Talk(receiver_, 1));
+  door_.reset();
+  EXPECT_TRUE(Talk(other_receiver_, 3)) << "the one that has served us does not answer";
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Tell('a', door_->announcement());
+  EXPECT_TRUE(Talk(other_receiver_, 1)) << "it is the last that has served us";
+}
+
+TEST_F(ToldTest, ADaemonThatRefusesBehindTheGreetingIsNotRemembered) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(OpenOther());
+  Tell('b', other_door_->announcement(), /*ago=*/100);
+  EXPECT_TRUE(Talk(other_receiver_, 2)) << "the second is the refusal";
+  Tell('a', door_->announcement());
+  EXPECT_TRUE(Talk(receiver_, 1)) << "the one that has told last";
 }
 
 TEST_F(ToldTest, OnlyWhatNobodyElseCanReadOrMakeIsBelieved) {
