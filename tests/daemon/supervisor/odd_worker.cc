@@ -7,6 +7,8 @@
 //   supervisor's end change nothing), signals (answers with the signals that it got)
 //   deposit (asks for memory that outlives it, writes into it whose it is, and answers with its inode, or "none"), left
 //   (answers with what was left to it: "left INODE TEXT" in lines, then "end"), drop (lets go of that)
+//   sick N (makes the first deposit one that the next N workers do not survive: they end before they serve)
+//   flood (asks for deposits without end for a while, then for one, and answers as deposit does)
 // and answers "done" where it still can.
 #include <dirent.h>
 #include <fcntl.h>
@@ -119,12 +121,11 @@ std::string Reach(const std::string& runtime, const std::string& cache) {
   return reached + ReachProcess("the supervisor", getppid());
 }
 
-std::string Deposit() {
+std::string Deposit(const std::string& text) {
   const cairn::DepositRequest request{.bytes = 2 << 20, .inode = 0};
   if (send(cairn::kDepositFd, &request, sizeof request, MSG_NOSIGNAL) != sizeof request) return "not asked";
   const auto answer = cairn::ReceiveConnection(cairn::kDepositFd);
   if (!answer.ok() || !answer->connection.valid()) return "none";
-  const std::string text = "of " + std::to_string(getuid());
   struct stat info {};
   if (pwrite(answer->connection.get(), text.c_str(), text.size() + 1, 0) < 0) return "not written";
   return fstat(answer->connection.get(), &info) == 0 ? std::to_string(info.st_ino) : "not there";
@@ -144,6 +145,30 @@ std::string Left(int count, bool drop) {
   return answer + "end";
 }
 
+// A worker lets go of and makes two times 512 at the most; so many are a flood.
+std::string Flood() {
+  const cairn::DepositRequest request{.bytes = 0, .inode = 1};
+  for (int i = 0; i < 1024 + 150; ++i) {
+    if (send(cairn::kDepositFd, &request, sizeof request, MSG_NOSIGNAL) != sizeof request) return "not asked";
+  }
+  return Deposit("after the flood");
+}
+
+// Counts down what Sick wrote. True: this worker is one of those.
+bool FallsSick(int left) {
+  char text[32] = {};
+  int lives = 0;
+  if (left == 0 || pread(cairn::kFirstLeftFd, text, sizeof text - 1, 0) < 0) return false;
+  if (sscanf(text, "sick %d", &lives) != 1 || lives == 0) return false;
+  const std::string rest = "sick " + std::to_string(lives - 1);
+  return pwrite(cairn::kFirstLeftFd, rest.c_str(), rest.size() + 1, 0) > 0;
+}
+
+std::string Sick(int left, const std::string& text) {
+  if (left == 0) return Deposit(text);
+  return pwrite(cairn::kFirstLeftFd, text.c_str(), text.size() + 1, 0) < 0 ? "not written" : "done";
+}
+
 int CountLeft() {
   int count = 0;
   while (fcntl(cairn::kFirstLeftFd + count, F_GET_SEALS) >= 0) ++count;
@@ -154,6 +179,7 @@ int CountLeft() {
 
 int main(int argc, char** argv) {
   const int left = CountLeft();
+  if (FallsSick(left)) return 5;
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
@@ -200,7 +226,9 @@ int main(int argc, char** argv) {
       answer = Reach(Argument(argc, argv, "--runtime-dir"), Argument(argc, argv, "--cache")) + "looked";
     }
     if (asked == "signals") answer = got;
-    if (asked == "deposit") answer = Deposit();
+    if (asked == "deposit") answer = Deposit("of " + std::to_string(getuid()));
+    if (asked == "flood") answer = Flood();
+    if (asked.starts_with("sick ")) answer = Sick(left, asked);
     if (asked == "left") answer = Left(left, false);
     if (asked == "drop") Left(left, true);
     if (asked == "abort") abort();

@@ -335,6 +335,45 @@ TEST_F(SupervisorTest, AWorkerThatEndsInOrderLeavesNothing) {
   EXPECT_EQ(Ask(kAlice, "left"), "end");
 }
 
+// So that workers are started one soon after the other though nobody asks for them.
+void WithoutPauses(Supervisor::Options* options) {
+  options->pause_min = options->pause_max = options->start_every = milliseconds(1);
+  options->watchdog = milliseconds(10);
+}
+
+TEST_F(SupervisorTest, WhatThirtyWorkersDidNotSurviveIsLetGoOf) {
+  Start(WithoutPauses);
+  ASSERT_THAT(Ask(kAlice, "sick 1000"), MatchesRegex("[0-9]+"));
+  Crash(kAlice);
+  EXPECT_TRUE(LogSays("user 41001: 30 workers did not take up what was left: it is let go of"));
+  EXPECT_EQ(Ask(kAlice, "left"), "end");
+  const std::string log = Log();
+  std::size_t sick = 0;
+  for (std::size_t at = log.find("exit code 5"); at != log.npos; at = log.find("exit code 5", at + 1)) ++sick;
+  EXPECT_EQ(sick, 30u);
+}
+
+TEST_F(SupervisorTest, OneWorkerThatServesMakesThemCountAnew) {
+  Start(WithoutPauses);
+  ASSERT_THAT(Ask(kAlice, "sick 29"), MatchesRegex("[0-9]+"));
+  Crash(kAlice);
+  ASSERT_TRUE(Within([&] { return Status().of(kAlice)->lost == 30; }));
+  EXPECT_THAT(Ask(kAlice, "left"), HasSubstr("sick 0\nend"));
+  EXPECT_EQ(Ask(kAlice, "sick 29"), "done");
+  Crash(kAlice);
+  ASSERT_TRUE(Within([&] { return Status().of(kAlice)->lost == 60; }));
+  EXPECT_THAT(Ask(kAlice, "left"), HasSubstr("sick 0\nend"));
+}
+
+// The requests beyond what is usual are answered as fast as others are not held up by them: a hundred a second.
+TEST_F(SupervisorTest, WhoAsksForDepositsWithoutEndIsListenedToNowAndThen) {
+  Start();
+  const auto begun = SteadyNow();
+  EXPECT_THAT(Ask(kAlice, "flood"), MatchesRegex("[0-9]+")) << "it is answered in the end";
+  EXPECT_GE(SteadyNow() - begun, milliseconds(900)) << "but not at once";
+  EXPECT_THAT(Ask(kBob, "deposit"), MatchesRegex("[0-9]+"));
+}
+
 TEST_F(SupervisorTest, AUserHasSoManyDepositsAndNoMore) {
   Start([](Supervisor::Options* options) { options->deposits_max = {.count = 3, .bytes = 5 << 20}; });
   EXPECT_THAT(Ask(kAlice, "deposit"), MatchesRegex("[0-9]+"));  // of 2 MiB each
