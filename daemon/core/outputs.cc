@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/core/part_record.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
@@ -378,7 +379,9 @@ void Outputs::StoreFiles(const WriterPtr& writer, Rank rank, ListedFiles listed)
                                       RoutedNames::kFilesMax));
   }
   // On the prefix that may last: it is done where flushes are.
-  auto sum = [store = given_.stores.Of(*dataset), listed = std::move(listed), catalogue = CatalogueOf(*dataset, rank)] {
+  catalogue::Catalogue catalogue = PartRecord(given_.run, *dataset, rank, {});
+  catalogue.set_files(true);
+  auto sum = [store = given_.stores.Of(*dataset), listed = std::move(listed), catalogue = std::move(catalogue)] {
     return SumAndCommit(*store, listed, catalogue);
   };
   auto summed = [this, writer, dataset, rank](absl::StatusOr<catalogue::Catalogue> done) {
@@ -389,19 +392,6 @@ void Outputs::StoreFiles(const WriterPtr& writer, Rank rank, ListedFiles listed)
   };
   if (!dataset->kind.past_cache) return context_.OnCache(std::move(sum), std::move(summed));
   RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.env.loop, std::move(sum), std::move(summed));
-}
-
-catalogue::Catalogue Outputs::CatalogueOf(const Dataset& dataset, Rank rank) const {
-  catalogue::Catalogue catalogue;
-  catalogue.set_run(given_.run.Hex());
-  catalogue.set_launch(dataset.launch);
-  catalogue.set_dataset(dataset.id);
-  catalogue.set_step(dataset.step);
-  catalogue.set_rank(rank);
-  catalogue.set_nranks(dataset.nranks);
-  PutAsked(dataset.scheme, catalogue);
-  catalogue.set_files(true);
-  return catalogue;
 }
 
 // --- Reading them back ---

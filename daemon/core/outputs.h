@@ -115,7 +115,6 @@ class Outputs {
                     const local::Request& request, absl::StatusOr<Listed> listed);
   void TakeDirectories(const Dataset& dataset, std::map<std::string, ListedFiles> below);
   void StoreFiles(const WriterPtr& writer, Rank rank, ListedFiles listed);
-  catalogue::Catalogue CatalogueOf(const Dataset& dataset, Rank rank) const;  // without its files
   absl::StatusOr<std::string> PathToRead(const Launch& launch, const Dataset& dataset, const std::string& name) const;
 
   const Context& context_;
