@@ -120,6 +120,12 @@ absl::StatusOr<DatasetPtr> DatasetEntry::Make(const Launch& launch, Rank rank, L
   return dataset;
 }
 
+// Who asks for nothing is refused nothing; what may go makes room all the same.
+absl::Status DatasetEntry::ReserveFor(std::uint64_t bytes, const DatasetPtr& spare) {
+  const absl::Status room = given_.cache.Reserve(bytes, spare);
+  return bytes == 0 ? absl::OkStatus() : room;
+}
+
 // How much the other ranks have is known only now: it may be more than there is room for.
 absl::Status DatasetEntry::Join(const Launch& launch, const DatasetPtr& dataset, Rank rank,
                                 const Ledger::BeginSpec& spec, const VariableList& variables, bool elsewhere) {
@@ -129,7 +135,7 @@ absl::Status DatasetEntry::Join(const Launch& launch, const DatasetPtr& dataset,
     return ResourceExhausted("dataset {}: {}", dataset->id, why);
   }
   const bool in_books = !elsewhere && !dataset->kind.past_cache && !spec.kind.files;
-  const absl::Status room = in_books ? given_.cache.Reserve(spec.bytes) : absl::OkStatus();
+  const absl::Status room = in_books ? ReserveFor(spec.bytes) : absl::OkStatus();
   if (room.ok()) return given_.ledger.Begin(launch, dataset, rank, spec, variables);
   if (IsRoomToCome(room)) return room;  // it has not begun, and may do so when the room is there
   if (dataset->bytes_here() + spec.bytes > given_.cache.limit()) given_.stores.Outgrown(launch.nranks);
@@ -154,9 +160,7 @@ bool DatasetEntry::WouldEnter(const Session& session, const Wish& wish, DatasetI
 absl::Status DatasetEntry::Follow(const DatasetPtr& dataset, Rank rank, std::uint64_t bytes) {
   const bool first = dataset->bytes_here() == 0;  // of those here: the others share what it gets
   const DatasetPtr spare = first && bytes > 0 ? given_.cache.SpareFor(bytes, dataset->nranks) : nullptr;
-  // Who asks for nothing is refused nothing; what may go makes room all the same.
-  const absl::Status room = given_.cache.Reserve(bytes, spare);
-  if (!room.ok() && bytes != 0) return room;
+  CAIRN_RETURN_IF_ERROR(ReserveFor(bytes, spare));
   given_.ledger.FollowBegin(*dataset, rank, bytes);
   if (spare) given_.cache.GiveFiles(spare, dataset->id);
   return absl::OkStatus();
@@ -173,7 +177,7 @@ absl::StatusOr<DatasetPtr> DatasetEntry::FollowForetold(const Launch& launch, Da
   if (!wish.name.empty()) CAIRN_RETURN_IF_ERROR(CheckDatasetName(wish.name));
   const bool first = !dataset || dataset->bytes_here() == 0;
   const DatasetPtr spare = first && wish.bytes > 0 ? given_.cache.SpareFor(wish.bytes, launch.nranks) : nullptr;
-  CAIRN_RETURN_IF_ERROR(given_.cache.Reserve(wish.bytes, spare));
+  CAIRN_RETURN_IF_ERROR(ReserveFor(wish.bytes, spare));
   if (!dataset) {
     given_.ids.Seen(id);
     const Ledger::BeginSpec spec{.step = wish.step,

@@ -95,6 +95,7 @@ class DatasetEntry {
                                   const VariableList& variables, bool elsewhere);
   absl::Status Join(const Launch& launch, const DatasetPtr& dataset, Rank rank, const Ledger::BeginSpec& spec,
                     const VariableList& variables, bool elsewhere);
+  absl::Status ReserveFor(std::uint64_t bytes, const DatasetPtr& spare = nullptr);
   void MakeFolder(const DatasetPtr& dataset);
 
   const Context& context_;
