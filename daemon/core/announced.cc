@@ -14,7 +14,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint32_t kDoublingsMax = 20;
-constexpr std::uint32_t kTriesWithoutPlace = 12;  // with the usual pauses, half an hour
+constexpr std::uint32_t kTriesWithoutPlace = 14;  // with the usual pauses, half an hour
 
 }  // namespace
 
@@ -28,20 +28,20 @@ void Announced::Update() {
         [&](Prefix& prefix) -> absl::Status { return ingest_record::Write(*disk, prefix.path(), node, text); });
   };
   context_.OnPrefix(gate_.path(), std::move(tell), [this, text](const PrefixGate::Visited& visited) {
+    gate_.VisitEnded(visited);  // reports that the prefix is reached: what is being told is not told once more
     telling_ = false;
-    Told(text, visited);
+    Told(text, visited.status);
   });
 }
 
-void Announced::Told(const std::string& text, const PrefixGate::Visited& visited) {
-  gate_.VisitEnded(visited);
-  if (visited.status.ok()) {
+void Announced::Told(const std::string& text, const absl::Status& status) {
+  if (status.ok()) {
     told_ = text;
     failed_ = 0;
     why_not_.clear();
     return Update();
   }
-  std::string why_not(MessageOf(visited.status));
+  std::string why_not(MessageOf(status));
   if (why_not != why_not_) {
     context_.Warn(
         fmt::format("run {}: clients on other hosts are not told where this daemon is: {}", run_name_, why_not));
@@ -51,7 +51,7 @@ void Announced::Told(const std::string& text, const PrefixGate::Visited& visited
   const std::uint64_t pause_ms = std::min(flush.retry_ms_min << std::min(failed_, kDoublingsMax), flush.retry_ms_max);
   ++failed_;
   // A prefix that is gone, or that we may not write: in the end the run's next change is the time to try again.
-  const bool no_place = absl::IsNotFound(visited.status) || absl::IsPermissionDenied(visited.status);
+  const bool no_place = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
   if (no_place && failed_ >= kTriesWithoutPlace) return;
   timer_ = context_.loop().After(std::chrono::milliseconds(pause_ms), [this] {
     timer_ = 0;

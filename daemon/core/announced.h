@@ -3,6 +3,8 @@
 #ifndef CAIRN_DAEMON_CORE_ANNOUNCED_H_
 #define CAIRN_DAEMON_CORE_ANNOUNCED_H_
 
+#include <absl/status/status.h>
+
 #include <cstdint>
 #include <string>
 
@@ -18,8 +20,9 @@ class Announced {
       : context_(context), run_name_(run_name), gate_(gate) {}
   Announced(const Announced&) = delete;
 
-  // After every change of the run: tells it, if there is something that is not told yet (Context::announcement). What
-  // fails is tried again, like a flush.
+  // After every change of the run, and when its prefix is reached: tells it, if there is something that is not told yet
+  // (Context::announcement). What fails is tried again, with the pauses of flushes. If the prefix is not there, or is
+  // not ours to write to, that ends after half an hour (with the usual pauses); then each call here is one try.
   void Update();
   // A launch has begun here, or goes on: of several daemons that tell of themselves its clients are to try this first.
   void Again() {
@@ -28,7 +31,7 @@ class Announced {
   }
 
  private:
-  void Told(const std::string& text, const PrefixGate::Visited& visited);
+  void Told(const std::string& text, const absl::Status& status);
 
   const Context& context_;
   const std::string& run_name_;

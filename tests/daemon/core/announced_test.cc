@@ -1,6 +1,7 @@
 // Where clients on other hosts reach the daemon, told in the folders of its runs.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -87,6 +88,17 @@ TEST_F(AnnouncedTest, WithoutAHomeThatIsSaid) {
   EXPECT_TRUE(harness_.Eventually([&] { return harness_.Warned("ingest.announce"); }));
 }
 
+// What the prefix is told; "": nothing.
+std::string ToldOn(FakeDisk& prefix, CoreHarness& harness) {
+  const auto names = prefix.List(harness.prefix() + "/.cairn");
+  if (!names.ok()) return "";
+  for (const std::string& name : *names) {
+    if (!name.starts_with("ingest.") || name.size() != 7 + 32) continue;
+    return harness.Read(prefix, harness.prefix() + "/.cairn/" + name);
+  }
+  return "";
+}
+
 TEST(AnnouncedFaultsTest, WhatFailsIsSaidAndTriedAgain) {
   FakeDisk prefix;
   CoreHarness harness(nullptr, &prefix);
@@ -96,16 +108,31 @@ TEST(AnnouncedFaultsTest, WhatFailsIsSaidAndTriedAgain) {
   FakeClient client(harness);
   ASSERT_SAYS(client.Open({}), local::OK, "");
   EXPECT_TRUE(harness.Eventually([&] { return harness.Warned("are not told where this daemon is: "); }));
-  EXPECT_TRUE(harness.Eventually([&] {
-    const auto names = prefix.List(harness.prefix() + "/.cairn");
-    if (!names.ok()) return false;
-    for (const std::string& name : *names) {
-      if (name.starts_with("ingest.") && name.size() == 7 + 32) {
-        return harness.Read(prefix, harness.prefix() + "/.cairn/" + name) == "at last";
-      }
-    }
-    return false;
-  }));
+  EXPECT_TRUE(harness.Eventually([&] { return ToldOn(prefix, harness) == "at last"; }));
+}
+
+// The daemon has long given up (announced_tries_test.cc).
+TEST(AnnouncedFaultsTest, APrefixThatComesBackIsTold) {
+  FakeDisk prefix;
+  CoreHarness harness(nullptr, &prefix);
+  ASSERT_TRUE(harness.Start().ok());
+  {
+    FakeClient client(harness);
+    ASSERT_SAYS(client.Open({}), local::OK, "");
+    const local::Reply done = client.Checkpoint(1, {PlainOf(1, "bytes")});
+    ASSERT_SAYS(done, local::OK, "");
+    ASSERT_SAYS(client.Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
+  }
+  harness.Stop();
+  prefix.FailOn({.path_part = harness.prefix(), .times = UINT64_MAX, .status = absl::NotFoundError("not mounted")});
+  ASSERT_TRUE(harness.Start().ok());
+  harness.core().Announce("second life");
+  EXPECT_TRUE(harness.Eventually([&] { return harness.Warned("are not told where this daemon is: "); }));
+  const std::uint64_t before = prefix.operations();
+  EXPECT_TRUE(harness.Eventually([&] { return prefix.operations() >= before + 100; }));
+  prefix.ClearFaults();
+  harness.Flush(1);  // whatever comes of it: it goes there
+  EXPECT_TRUE(harness.Eventually([&] { return ToldOn(prefix, harness) == "second life"; }));
 }
 
 }  // namespace
