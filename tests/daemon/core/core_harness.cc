@@ -65,7 +65,7 @@ CoreHarness::~CoreHarness() {
 absl::Status CoreHarness::Start() {
   // The core resolves links in a prefix with the kernel's help, on whichever disk it lies.
   std::filesystem::create_directories(prefix());
-  auto core = ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, clocks, *arbiters);
+  auto core = ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, clocks, *arbiters, /*peers=*/nullptr, deposits);
   if (!core.ok()) return core.status();
   core_ = *std::move(core);
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/core/threads.h"
+#include "daemon/data/deposits.h"
 #include "proto/admin.pb.h"
 #include "storage/base/ids.h"
 #include "storage/io/disk.h"
@@ -28,6 +29,7 @@ class CoreHarness : public ClientHost {
   Config config;                                 // as Start takes it; flushes only what it is asked to, and keeps all
   Clocks clocks;                                 // the same; empty: the system's
   const Arbiters* arbiters = &PrefixArbiters();  // the same
+  std::shared_ptr<Deposits> deposits;            // the same
   std::string shared_prefix;                     // another harness' prefix; empty: one of its own
   absl::Status Start();
   void Stop();

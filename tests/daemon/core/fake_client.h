@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -21,32 +22,17 @@
 #include "storage/format/catalogue/scheme.h"
 #include "tests/daemon/core/client_host.h"
 #include "tests/daemon/core/core_harness.h"
+#include "tests/daemon/core/protected_memory.h"
 
 namespace cairn {
-
-// A protected variable and its memory.
-struct Protected {
-  local::Variable variable;
-  std::string bytes;
-};
-using Memory = std::vector<Protected>;
-
-Protected PlainOf(std::int32_t id, std::string bytes);
-Protected ValueOf(std::int32_t id, const std::string& name, std::uint64_t value);
-// Bytes as elements; `bytes` has the product of `count`.
-Protected ArrayOf(std::int32_t id, const std::string& name, const std::vector<std::uint64_t>& shape,
-                  const std::vector<std::uint64_t>& start, const std::vector<std::uint64_t>& count, std::string bytes);
-// Bytes that no other seed gives.
-std::string RandomBytes(std::uint64_t seed, std::size_t bytes);
-std::uint64_t NumberIn(const Protected& value);
-// The same variables with other content.
-Memory Blank(Memory memory);
 
 // One connection. With or without shared memory.
 struct ClientOptions {
   bool shares_memory = true;
   bool resumable = false;
   Connection::Peer peer = {.host = "node7", .pid = 4711, .program = "solver"};
+  // On the core's thread, as a reply leaves it; null if no image goes along.
+  std::function<void(const local::Reply& reply, const Image* image)> on_reply = nullptr;
 };
 
 struct OpenSpec {

@@ -9,7 +9,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -18,18 +17,16 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/data/deposits.h"
-#include "daemon/data/image.h"
 #include "daemon/data/image_label.h"
-#include "daemon/data/plan.h"
 #include "daemon/data/work_pool.h"
 #include "storage/base/checksum.h"
 #include "storage/base/ids.h"
 #include "storage/base/sealed_memory.h"
-#include "storage/format/ftiff/layout.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/posix_disk.h"
 #include "storage/place/cache/cache_folder.h"
+#include "tests/daemon/core/captured_parts.h"
+#include "tests/daemon/core/lasting_deposits.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -41,33 +38,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What a supervisor holds.
-class Held final : public Deposits {
- public:
-  absl::StatusOr<UniqueFd> Make(std::uint64_t) override { return absl::UnavailableError("none"); }
-  void GiveUp(std::uint64_t inode) override { held.erase(inode); }
-  std::vector<UniqueFd> TakeLeft() override {
-    std::vector<UniqueFd> left;
-    for (const auto& [inode, fd] : held) left.emplace_back(::dup(fd.get()));
-    return left;
-  }
-  void NeedsTime(std::uint64_t) override { asked_for_time = true; }
-  std::uint64_t Hold(UniqueFd fd) {
-    const std::uint64_t inode = LookAtMemory(fd.get())->inode;
-    held[inode] = std::move(fd);
-    return inode;
-  }
-
-  std::map<std::uint64_t, UniqueFd> held;
-  bool asked_for_time = false;
-};
-
 class SalvageTest : public ::testing::Test {
  protected:
   static constexpr DatasetId kId = 7;
-  static constexpr std::uint64_t kBytes = 3'000'000, kSmall = 24;
 
-  SalvageTest() : pool_(MakeWorkPool(2)), disk_(MakePosixDisk()), held_(std::make_shared<Held>()) {
+  SalvageTest() : pool_(MakeWorkPool(2)), disk_(MakePosixDisk()), held_(std::make_shared<LastingDeposits>()) {
     std::string folder = "/tmp/cairn-test.XXXXXX";
     EXPECT_NE(::mkdtemp(folder.data()), nullptr);
     path_ = folder;
@@ -81,74 +56,8 @@ class SalvageTest : public ::testing::Test {
     return *std::move(folder);
   }
 
-  static std::string BytesOf(Rank rank, std::uint64_t bytes) {
-    std::string data(bytes, '\0');
-    for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<char>(i * 31 + i / 251 + rank);
-    return data;
-  }
-
-  CapturedPart Part(Rank rank, std::uint32_t nranks) const {
-    CapturedPart part;
-    catalogue::Catalogue& catalogue = part.catalogue;
-    catalogue.set_run(run_.Hex());
-    catalogue.set_launch(2);
-    catalogue.set_dataset(kId);
-    catalogue.set_step(50);
-    catalogue.set_rank(rank);
-    catalogue.set_nranks(nranks);
-    for (const std::uint64_t bytes : {kBytes, kSmall}) {
-      local::Variable& variable = *catalogue.add_variables();
-      variable.set_id(bytes == kBytes ? 1 : 2);
-      variable.set_type(1);
-      variable.set_count(bytes);
-      variable.set_bytes(bytes);
-    }
-    part.name = "ckpt.7";
-    part.user = "alice";
-    part.job = "run";
-    part.mark = "m";
-    part.created_us = 1'700'000'000'000'000;
-    part.layout = *ftiff::PlanFresh(Sizes(), ftiff::Packing::kAligned);
-    return part;
-  }
-  static std::vector<ftiff::VariableSize> Sizes() { return {{.id = 1, .bytes = kBytes}, {.id = 2, .bytes = kSmall}}; }
-
-  // As a client fills it by its plan; what an earlier use has left in it is there, too.
-  static UniqueFd ImageOf(const CapturedPart& part) {
-    auto memory = MakeSealedMemory("test", 2 * Image::kAlignment);
-    EXPECT_OK(memory.status());
-    const std::string old(2 * Image::kAlignment, '\x5a');
-    EXPECT_EQ(::pwrite(memory->get(), old.data(), old.size(), 0), static_cast<ssize_t>(old.size()));
-    const std::string data[] = {BytesOf(part.catalogue.rank(), kBytes), BytesOf(part.catalogue.rank(), kSmall)};
-    const auto plan = MakePlan(part.layout, Sizes(), old.size());
-    EXPECT_OK(plan.status());
-    for (const PlanPiece& piece : *plan) {
-      EXPECT_EQ(::pwrite(memory->get(), data[piece.variable].data() + piece.variable_offset, piece.bytes,
-                         static_cast<off_t>(piece.image_offset)),
-                static_cast<ssize_t>(piece.bytes));
-    }
-    return *std::move(memory);
-  }
-
-  // Leaves the image with its label, sealed or not.
-  void Leave(const CapturedPart& part, bool sealed = true) {
-    UniqueFd image = ImageOf(part);
-    const SealedMemory memory = *LookAtMemory(image.get());
-    auto label = MakeSealedMemory("test", kLabelBytes);
-    ASSERT_OK(label.status());
-    ImageLabel writer(UniqueFd(::dup(label->get())));
-    ASSERT_OK(writer.Write(part, memory));
-    if (sealed) writer.Seal();
-    held_->Hold(std::move(image));
-    held_->Hold(*std::move(label));
-  }
-
-  // What starts that did not survive it leave in each label.
-  void CountTries(std::uint64_t tries) {
-    for (const auto& [inode, fd] : held_->held) {
-      if (IsLabel(*LookAtMemory(fd.get()))) CountTry(fd.get(), static_cast<int>(tries));
-    }
-  }
+  CapturedPart Part(Rank rank, std::uint32_t nranks) const { return CapturedPartOf(run_, kId, rank, nranks); }
+  void Leave(const CapturedPart& part, bool sealed = true) { LeaveCaptured(*held_, part, sealed); }
 
   // A start: what it warns of. Afterwards nothing is held any more.
   std::vector<std::string> Start(CacheFolder& folder) {
@@ -158,7 +67,7 @@ class SalvageTest : public ::testing::Test {
       EXPECT_OK(salvage.Into(folder));
       warnings = salvage.TakeWarnings();
     }
-    EXPECT_THAT(held_->held, IsEmpty());
+    EXPECT_EQ(held_->size(), 0u);
     return warnings;
   }
 
@@ -187,7 +96,7 @@ class SalvageTest : public ::testing::Test {
     for (int v = 0; v < catalogue.variables_size(); ++v) {
       std::string bytes;
       for (const auto& run : catalogue.placement(v).run()) bytes += file.substr(run.offset(), run.bytes());
-      EXPECT_TRUE(bytes == BytesOf(catalogue.rank(), catalogue.variables(v).bytes())) << "variable " << v;
+      EXPECT_TRUE(bytes == CapturedBytes(catalogue.rank(), catalogue.variables(v).bytes())) << "variable " << v;
     }
     EXPECT_EQ(file.find('\x5a' + std::string(7, '\x5a')), file.npos) << "what was in the image before";
   }
@@ -202,7 +111,7 @@ class SalvageTest : public ::testing::Test {
   RunId run_;
   std::unique_ptr<WorkPool> pool_;
   std::unique_ptr<PosixDisk> disk_;
-  std::shared_ptr<Held> held_;
+  std::shared_ptr<LastingDeposits> held_;
 };
 
 TEST_F(SalvageTest, WhatAllRanksHadCapturedBecomesLocalBitForBit) {
@@ -210,7 +119,7 @@ TEST_F(SalvageTest, WhatAllRanksHadCapturedBecomesLocalBitForBit) {
   Leave(Part(1, 2));
   const auto folder = Open();
   EXPECT_THAT(Start(*folder), IsEmpty());
-  EXPECT_TRUE(held_->asked_for_time);
+  EXPECT_TRUE(held_->asked_for_time());
   ExpectWhole(*folder, {0, 1});
 }
 
@@ -278,14 +187,14 @@ TEST_F(SalvageTest, WhatIsWholeAlreadyIsLeftAlone) {
 TEST_F(SalvageTest, AStartThatIsCutShortLeavesItToTheNextOne) {
   Leave(Part(0, 1));
   const auto folder = Open();
-  CountTries(Salvage::kTriesMax - 1);
+  held_->CountTries(Salvage::kTriesMax - 1);
   EXPECT_THAT(Start(*folder), IsEmpty());
   ExpectWhole(*folder, {0});
 }
 
 TEST_F(SalvageTest, WhatHasFailedFiveTimesIsNotTriedAgain) {
   Leave(Part(0, 1));
-  CountTries(Salvage::kTriesMax);
+  held_->CountTries(Salvage::kTriesMax);
   const auto folder = Open();
   EXPECT_THAT(Start(*folder), ElementsAre(HasSubstr("it was tried 5 times")));
   ExpectNothing(*folder);
@@ -296,11 +205,12 @@ TEST_F(SalvageTest, OneThatStartsDoNotSurviveTakesNoOtherWithIt) {
   CapturedPart sick = Part(0, 1);
   sick.catalogue.set_dataset(kId + 1);
   Leave(sick);
-  CountTries(Salvage::kTriesMax);
+  held_->CountTries(Salvage::kTriesMax);
   Leave(Part(0, 1));
   for (std::uint64_t start = 0; start < 2 * Salvage::kTriesMax; ++start) {
     std::vector<UniqueFd> left = held_->TakeLeft();
-    auto others = std::make_shared<Held>();  // a start that ends before it stores anything: nothing is given up
+    // A start that ends before it stores anything: nothing is given up.
+    auto others = std::make_shared<LastingDeposits>();
     for (UniqueFd& fd : left) others->Hold(std::move(fd));
     const Salvage salvage(others, *pool_);
   }
@@ -338,7 +248,7 @@ TEST_F(SalvageTest, WhatIsOfARunThatCannotBeReadNowIsLeftToTheNextStart) {
     Salvage salvage(held_, *pool_);
     EXPECT_THAT(salvage.TakeWarnings({run_}), ElementsAre(HasSubstr("left to the next start")));
   }
-  EXPECT_EQ(held_->held.size(), 2u);
+  EXPECT_EQ(held_->size(), 2u);
   const auto folder = Open();
   EXPECT_THAT(Start(*folder), IsEmpty());
   ExpectWhole(*folder, {0});
@@ -358,7 +268,7 @@ TEST_F(SalvageTest, WhatTheDiskRefusesIsLeftToTheNextStartFiveTimes) {
     EXPECT_EQ(salvage.Into(*folder).code(), absl::StatusCode::kResourceExhausted);
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   }
-  EXPECT_EQ(held_->held.size(), 2u);
+  EXPECT_EQ(held_->size(), 2u);
   const auto folder = Open();
   EXPECT_THAT(Start(*folder), Contains(HasSubstr("it was tried 5 times")));
   ExpectNothing(*folder);
@@ -366,10 +276,8 @@ TEST_F(SalvageTest, WhatTheDiskRefusesIsLeftToTheNextStartFiveTimes) {
 
 TEST_F(SalvageTest, ALabelThatSpeaksOfAnotherImageIsNotBelieved) {
   Leave(Part(0, 1));
-  for (auto at = held_->held.begin(); at != held_->held.end();) {  // the image is gone, another one is there
-    at = IsLabel(*LookAtMemory(at->second.get())) ? std::next(at) : held_->held.erase(at);
-  }
-  held_->Hold(ImageOf(Part(0, 1)));
+  held_->LoseImages();  // and another one is there
+  held_->Hold(CapturedImage(Part(0, 1)));
   const auto folder = Open();
   EXPECT_THAT(Start(*folder), ElementsAre(HasSubstr("is not believed: a label: image")));
   ExpectNothing(*folder);

@@ -59,7 +59,8 @@ absl::Status SimulatedDaemon::Start() {
                                    .prefix_disk = prefix_,
                                    .clocks = {.steady = clock_.source().steady, .wall = clock_.source().wall},
                                    .random = [this] { return numbers_(); },
-                                   .process = {.user = "tester", .host = "node7", .pid = 42}});
+                                   .process = {.user = user, .host = "node7", .pid = 42},
+                                   .deposits = deposits});
   if (!core.ok()) {
     parts_->Drop();
     return core.status();

@@ -19,6 +19,7 @@
 #include "daemon/config/config.h"
 #include "daemon/core/core.h"
 #include "daemon/core/environment.h"
+#include "daemon/data/deposits.h"
 #include "storage/base/clock.h"
 #include "storage/base/random.h"
 #include "storage/io/disk.h"
@@ -37,6 +38,8 @@ class SimulatedDaemon final : public ClientHost, private Stepper::Source {
   ~SimulatedDaemon() override;
 
   Config config;
+  std::string user = "tester";  // whose daemon it is
+  std::shared_ptr<Deposits> deposits;
   std::function<bool()> breaks = [] { return false; };  // asked at each wait of a fiber
 
   absl::Status Start();
