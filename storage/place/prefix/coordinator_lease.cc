@@ -21,6 +21,7 @@ using State = CoordinatorRecord::State;
 
 constexpr std::string_view kStem = "coordinator";
 constexpr char kCoordinated[] = "coordinated";
+constexpr std::uint64_t kWrittenMax = std::uint64_t{1} << 53;  // us: a clock in ns can say it
 
 constexpr std::array<std::pair<State, std::string_view>, 3> kStates = {{
     {State::kTaking, "TAKING"},
@@ -44,6 +45,8 @@ absl::StatusOr<std::string> Encode(const CoordinatorRecord& record) {
   tree.Set("ADDRESS", Cleaned(record.address, kAddressBytesMax));
   tree.Set("TERM", record.term_ms);
   tree.Set("STATE", std::ranges::find(kStates, record.state, &decltype(kStates)::value_type::first)->second);
+  if (record.written_us > 0) tree.Set("WRITTEN", static_cast<std::uint64_t>(record.written_us));
+  if (record.gathers) tree.Set("GATHERS", std::uint64_t{1});
   return lease_series::Pack(name, tree);
 }
 
@@ -65,6 +68,10 @@ absl::StatusOr<CoordinatorRecord> FromTree(const kvtree::Tree& tree) {
   const auto* const known = std::ranges::find(kStates, state, &decltype(kStates)::value_type::second);
   if (known == kStates.end()) return DataLoss("STATE is none of TAKING, LIVE, ENDED");
   record.state = known->first;
+  // What cannot be read of these two says no more than what is not there.
+  const auto written = tree.GetUnsigned("WRITTEN"), gathers = tree.GetUnsigned("GATHERS");
+  if (written.ok() && *written <= kWrittenMax) record.written_us = static_cast<std::int64_t>(*written);
+  record.gathers = gathers.ok() && *gathers == 1;
   // What was not written here may be longer.
   record.node = Cleaned(record.node, kNodeBytesMax);
   record.host = Cleaned(record.host, kHostBytesMax);
@@ -176,7 +183,9 @@ CoordinatorWatch::Judged CoordinatorWatch::Judge(const Look& look, const coordin
   const bool is_void = found.record && coordinator_lease::IsVoid(*found.record, look.run, look.node);
   // What was seen first when a look ended was so until a later one began.
   const auto left = std::chrono::ceil<milliseconds>(watch_.since() + TermOf(found, look.own_term) - look.began);
-  if (is_void || left <= milliseconds(0)) return {.verdict = Verdict::kOver, .left = milliseconds(0)};
+  if (is_void || left <= milliseconds(0)) {
+    return {.verdict = Verdict::kOver, .left = milliseconds(0), .lapsed = !is_void && found.seen.has_value()};
+  }
   if (!found.seen && !look.coordinated) return {.verdict = Verdict::kFirst, .left = milliseconds(0)};
   return {.verdict = Verdict::kHeld, .left = left};
 }

@@ -14,7 +14,8 @@
 //   which the former holder finds out.
 //
 // The bytes are as of all leases (../arbiter/lease_series.h), with VERSION 1, RUN, EPOCH, COUNTER, NODE, INCARNATION,
-// HOST, ADDRESS, TERM in ms, STATE. Calls of `coordinator_lease` block as the arbiter's; stateless.
+// HOST, ADDRESS, TERM in ms, STATE; WRITTEN and GATHERS (1), which releases before do not write and do not read. Calls
+// of `coordinator_lease` block as the arbiter's; stateless.
 #ifndef CAIRN_STORAGE_PLACE_PREFIX_COORDINATOR_LEASE_H_
 #define CAIRN_STORAGE_PLACE_PREFIX_COORDINATOR_LEASE_H_
 
@@ -45,6 +46,11 @@ struct CoordinatorRecord {
   // waited. kEnded: it was live, and acts no more, so that the next may be made at once.
   enum class State : std::uint8_t { kTaking, kLive, kEnded };
   State state = State::kTaking;
+  // By the holder's wall clock; 0: it does not say. Wall clocks do not agree: no right to act comes of this.
+  std::int64_t written_us = 0;
+  // Its holder has waited for the term of one that did not end, and knows nobody of those whom that one coordinated:
+  // they come within half a term after it was made.
+  bool gathers = false;
 
   friend bool operator==(const CoordinatorRecord&, const CoordinatorRecord&) = default;
 };
@@ -112,6 +118,7 @@ class CoordinatorWatch {
   struct Judged {
     Verdict verdict = Verdict::kHeld;
     std::chrono::milliseconds left{0};  // until it is over if nothing changes. kHeld: at least 1 ms
+    bool lapsed = false;                // it is over since it was not renewed: its holder has not ended
   };
   Judged Judge(const Look& look, const coordinator_lease::Found& found);
   // A look was not possible: the holder may not have been able to write its lease either.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -129,12 +130,29 @@ TEST_F(CoordinatorLeaseTest, WhatIsWrittenIsReadAndIsOfFixedSize) {
   EXPECT_EQ(Look().record->state, State::kEnded);
 }
 
+TEST_F(CoordinatorLeaseTest, WhatReleasesBeforeDoNotSayMayBeMissing) {
+  CoordinatorRecord record = Held(kNodeA);
+  EXPECT_EQ(Look().record->written_us, 0);
+  EXPECT_FALSE(Look().record->gathers);
+  record.written_us = 1'700'000'000'123'456;
+  record.gathers = true;
+  EXPECT_OK(coordinator_lease::Renew(*arbiter_, record));
+  EXPECT_EQ(*Look().record, record);
+  record.written_us = std::numeric_limits<std::int64_t>::max();
+  EXPECT_OK(coordinator_lease::Renew(*arbiter_, record));
+  ASSERT_TRUE(Look().record);
+  EXPECT_EQ(Look().record->written_us, 0) << "no time";
+}
+
 TEST_F(CoordinatorLeaseTest, LongTextsAreCutAndAbsurdTermsRefused) {
   CoordinatorRecord record = Record(kNodeA);
   record.host = std::string(500, 'h') + "\n";
   record.address = std::string(500, 'a');
+  record.written_us = 1'700'000'000'123'456;
+  record.gathers = true;
   ASSERT_OK(coordinator_lease::Take(*arbiter_, Look(), record));
   EXPECT_EQ(Look().record->host, std::string(64, 'h'));
+  EXPECT_TRUE(Look().record->gathers);
   EXPECT_EQ(Look().record->address, std::string(128, 'a'));
   for (const std::uint64_t term_ms : {std::uint64_t{0}, std::uint64_t{3'600'001}, UINT64_MAX}) {
     record.term_ms = term_ms;
