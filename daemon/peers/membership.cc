@@ -45,6 +45,7 @@ class MembershipImpl final : public Membership {
   void Stop(bool orderly, std::function<void()> done) override;
   const MemberTable& table() const override { return register_ ? register_->table() : table_; }
   Coordinator coordinator() const override;
+  Knowledge knowledge() const override;
   void UpdateSelf(const MemberSummary& summary) override;
 
  private:
@@ -141,7 +142,8 @@ MembershipImpl::MembershipImpl(Given given, Reports reports)
                         .host = given_.self.host,
                         .address = "",
                         .term_ms = static_cast<std::uint64_t>(given_.settings.term.count())},
-               .address = [this] { return given_.net.address(); }},
+               .address = [this] { return given_.net.address(); },
+               .has_table = [this] { return table().epoch != 0; }},
               TenureReports()),
       uplink_({.loop = given_.loop,
                .clocks = given_.clocks,
@@ -288,6 +290,17 @@ frames::Place MembershipImpl::place() const {
 Membership::Coordinator MembershipImpl::coordinator() const {
   const frames::Place here = place();
   return {.name = here.coordinator, .attached = here.attached, .acting = tenure_.acting()};
+}
+
+Membership::Knowledge MembershipImpl::knowledge() const {
+  const frames::Place here = place();
+  if (here.attached && table().epoch == here.coordinator.epoch) {
+    return tenure_.gathers() ? Knowledge::kSome : Knowledge::kAll;
+  }
+  // Its table is on the way; or it has sent this member elsewhere below it, who may have a table that is not all.
+  if (here.attached || tenure_.gathers()) return Knowledge::kSoon;
+  // Who has had another table goes by that one.
+  return table().epoch == 0 && tenure_.expects_one() ? Knowledge::kSoon : Knowledge::kNothing;
 }
 
 void MembershipImpl::Learn(const CoordinatorName& name) {

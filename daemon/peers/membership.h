@@ -69,6 +69,16 @@ class Membership {
     bool acting = false;
     friend bool operator==(const Coordinator&, const Coordinator&) = default;
   };
+  // How much of the members that are there does table() have?
+  enum class Knowledge : std::uint8_t {
+    kNothing,  // no links lead to a coordinator, and there is no word of the arbiter's that they will; or there is, but
+               // this member goes by a table that it has had
+    kSoon,     // the coordinator's table is on its way; or no table has ever come, but the arbiter answers, and a
+               // coordinator is to be found, or to be followed by another within its term
+    kSome,     // the coordinator has taken over from one that has not ended, and had no table: who was in that one's
+               // comes within half a term
+    kAll,
+  };
   struct Reports {
     // The table has changed, and is so now.
     std::function<void(const TableChange& change)> on_table_change;
@@ -90,6 +100,7 @@ class Membership {
   virtual const MemberTable& table() const = 0;
   // Ask whenever it matters: a coordinator that could not renew its lease stops acting by its clock alone.
   virtual Coordinator coordinator() const = 0;
+  virtual Knowledge knowledge() const = 0;  // changes with time alone, too
   // Told to the others soon, the newest one.
   virtual void UpdateSelf(const MemberSummary& summary) = 0;
 };

@@ -14,9 +14,14 @@ using State = CoordinatorRecord::State;
 constexpr int kWritesInTerm = 6;
 constexpr int kLooksInTerm = 10, kFirstLooksInTerm = 100;
 
+std::int64_t Microseconds(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
+}
+
 }  // namespace
 
-Tenure::Tenure(Given given, Reports reports) : given_(std::move(given)), reports_(std::move(reports)) {}
+Tenure::Tenure(Given given, Reports reports)
+    : given_(std::move(given)), reports_(std::move(reports)), succession_(term()) {}
 
 Tenure::~Tenure() {
   ClearTimers();
@@ -24,6 +29,11 @@ Tenure::~Tenure() {
 
 bool Tenure::acting() const {
   return holds_ && !ended_ && !remaking_ && now() >= acts_from_ && now() < written_at_ + term() / 2;
+}
+
+bool Tenure::gathers() const {
+  if (holds_) return record_.gathers && now() < held_since_ + term() / 2;
+  return succession_.Gathers(now());
 }
 
 // One question at a time. Its answer is for whoever asked last: who holds, looks and ends is decided on the strand.
@@ -42,6 +52,7 @@ void Tenure::Ask(std::function<absl::StatusOr<Result>(Arbiter&)> work, Then<Resu
         busy_ = false;
         if (when_idle_) return std::exchange(when_idle_, nullptr)();
         if (!status.ok()) *result = status;
+        if (result->ok() || absl::IsAborted(result->status())) succession_.Answered(now());
         then(began, *result);
       });
 }
@@ -107,11 +118,12 @@ void Tenure::Judge(SteadyTime began, const coordinator_lease::Found& found) {
                                     .ended = now()},
                                    found);
   if (!found.record || found.record->run == given_.self.run) known_ = std::max(known_, found.epoch());
-  if (judged.verdict == Verdict::kOver) return Take(found);
+  if (judged.verdict == Verdict::kOver) return Take(found, judged.lapsed);
   if (judged.verdict == Verdict::kFirst) return TryFirst(found);
   if (paused_for_ != found.epoch()) pause_ = milliseconds(0);
   paused_for_ = found.epoch();
   LookAgain(judged.left);
+  if (found.record) succession_.Saw(*found.record, now(), given_.clocks.wall());
   if (found.record && found.record->node != given_.self.node) reports_.on_found(*found.record);
 }
 
@@ -134,8 +146,11 @@ void Tenure::TryFirst(coordinator_lease::Found found) {
             });
 }
 
-void Tenure::Take(coordinator_lease::Found found) {
+void Tenure::Take(coordinator_lease::Found found, bool lapsed) {
+  const bool gathers = remaking_ ? record_.gathers : lapsed && !given_.has_table() && !succession_.nobody_is_left();
   record_ = given_.self;
+  record_.gathers = gathers;
+  record_.written_us = Microseconds(given_.clocks.wall());
   record_.address = given_.address();
   record_.counter = 1;
   record_.epoch = known_;
@@ -153,8 +168,9 @@ void Tenure::Taken(SteadyTime began, const absl::StatusOr<coordinator_lease::Tak
     if (!absl::IsAborted(taken.status())) return Silent(taken.status());
     return SetTimer(milliseconds(1), &Tenure::LookNow);
   }
-  looking_ = remaking_ = false;
+  looking_ = false;
   watch_.CouldNotLook();
+  if (!std::exchange(remaking_, false)) held_since_ = now();
   holds_ = coordinated_ = true;
   record_.epoch = taken->epoch;
   written_at_ = began;
@@ -177,6 +193,7 @@ void Tenure::Renew() {
   SetTimer(term() / kWritesInTerm, &Tenure::Renew);
   if (busy_) return;
   ++record_.counter;
+  record_.written_us = Microseconds(given_.clocks.wall());
   record_.address = given_.address();
   if (now() >= acts_from_) record_.state = State::kLive;
   Ask<bool>(
@@ -219,6 +236,7 @@ void Tenure::Remake() {
 void Tenure::Heard(std::uint64_t epoch) {
   if (epoch <= known_) return;
   known_ = epoch;
+  succession_.Heard(epoch, now());
   if (holds_) Lose(Lost::kNewer, Aborted("another member knows epoch {}", epoch));
 }
 

@@ -16,6 +16,7 @@
 #include "daemon/core/environment.h"
 #include "daemon/core/loop.h"
 #include "daemon/peers/on_arbiter.h"
+#include "daemon/peers/succession.h"
 #include "storage/place/prefix/coordinator_lease.h"
 
 namespace cairn {
@@ -28,6 +29,7 @@ class Tenure {
     OnArbiter on_arbiter;    // may answer after the tenure has gone
     CoordinatorRecord self;  // run, node, incarnation, host, term
     std::function<std::string()> address;
+    std::function<bool()> has_table;  // of members, from some coordinator
   };
   enum class Lost : std::uint8_t {
     kNewer,   // there is a newer epoch, or was: the next coordinator is to be found
@@ -65,6 +67,10 @@ class Tenure {
   std::uint64_t epoch() const { return record_.epoch; }  // REQUIRES: holds()
   // The newest epoch that was seen or heard of; 0: none.
   std::uint64_t known() const { return known_; }
+  // This daemon looks, and by the arbiter's last word finds a coordinator, or may take over (Succession::IsExpected).
+  bool expects_one() const { return looking_ && succession_.IsExpected(now()); }
+  // Members of the epoch before may not know yet who coordinates: this daemon, or the one that it has found.
+  bool gathers() const;
 
  private:
   using milliseconds = std::chrono::milliseconds;
@@ -80,7 +86,7 @@ class Tenure {
   void Silent(const absl::Status& why);
   void LookAgain(milliseconds left);
   void TryFirst(coordinator_lease::Found found);
-  void Take(coordinator_lease::Found found);
+  void Take(coordinator_lease::Found found, bool lapsed = false);
   void Taken(SteadyTime began, const absl::StatusOr<coordinator_lease::Taken>& taken);
   void Renew();
   void Renewed(SteadyTime began, const absl::Status& renewed);
@@ -94,6 +100,7 @@ class Tenure {
   const Reports reports_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
   CoordinatorWatch watch_;
+  Succession succession_;
   bool looking_ = false, coordinated_ = false;
   bool busy_ = false;  // the arbiter is being asked
   std::uint64_t known_ = 0;
@@ -104,7 +111,7 @@ class Tenure {
   bool remaking_ = false;     // the lease that it held was removed
   CoordinatorRecord record_;  // as last written, or about to be
   SteadyTime written_at_;     // before the last write that counts
-  SteadyTime acts_from_;
+  SteadyTime acts_from_, held_since_;
   std::function<void()> when_idle_;
   Loop::TimerId timer_ = 0, acting_timer_ = 0;
 };
