@@ -20,6 +20,7 @@ namespace {
 constexpr std::uint32_t kDoublingsMax = 20;  // of the pause before it is tried again
 constexpr Questions::Patience kForPeople{.each = std::chrono::seconds(2), .total = std::chrono::seconds(10)};
 constexpr std::chrono::seconds kForTheTable(5), kForANode(2);
+constexpr int kTermsToTakeOver = 2;  // from a coordinator that is gone, until the next one knows who is there
 constexpr std::chrono::milliseconds kLookEvery(20);
 constexpr Questions::Patience kForRestarts{.each = std::chrono::seconds(2), .total = std::chrono::seconds(4)};
 
@@ -110,10 +111,14 @@ void Nodes::EnterLater() {
   });
 }
 
+std::chrono::milliseconds Nodes::Term() const {
+  return std::chrono::milliseconds(context_.config.peers.term_ms);
+}
+
 MembershipSettings Nodes::SettingsOf() const {
   const Config::Peers& peers = context_.config.peers;
   MembershipSettings settings;
-  settings.term = std::chrono::milliseconds(peers.term_ms);
+  settings.term = Term();
   settings.fan_in = std::max<std::size_t>(peers.fan_in, 2);
   // Checked with the rest of the settings (ValidateConfig).
   const auto addresses = ParsePeerAddresses(peers.fixed);
@@ -313,27 +318,48 @@ void Nodes::AskHoldings(std::function<void(Holdings holdings)> then) {
 
 struct Nodes::Awaited {
   NodeId node;
-  std::function<void()> then;
-  SteadyTime until;
+  bool all = false;  // not only the node
+  std::function<void(bool others_known)> then;
+  SteadyTime began = {}, until = {};
   bool others_known = false;  // and `until` is for the node
 };
 
 void Nodes::WhenKnown(const NodeId& node, std::function<void()> then) {
+  Await({.node = node, .all = false, .then = [then = std::move(then)](bool) { then(); }});
+}
+
+void Nodes::WhenAllKnown(const NodeId& node, std::function<void(bool others_known)> then) {
+  Await({.node = node, .all = true, .then = std::move(then)});
+}
+
+void Nodes::Await(Awaited awaited) {
   Update();
-  const auto awaited =
-      std::make_shared<Awaited>(Awaited{.node = node, .then = std::move(then), .until = context_.now() + kForTheTable});
-  context_.loop().Post([this, awaited] { LookForKnown(awaited); });
+  awaited.began = context_.now();
+  awaited.until = awaited.began + kForTheTable;
+  const auto shared = std::make_shared<Awaited>(std::move(awaited));
+  context_.loop().Post([this, shared] { LookForKnown(shared); });
 }
 
 void Nodes::LookForKnown(const std::shared_ptr<Awaited>& awaited) {
-  if (!MayEnter() || timer_ != 0 || IsKnown(*awaited) || context_.now() >= awaited->until) return awaited->then();
+  if (!MayEnter() || timer_ != 0 || IsKnown(*awaited) || IsTooLate(*awaited)) {
+    return awaited->then(awaited->others_known);
+  }
   context_.loop().After(kLookEvery, [this, awaited] { LookForKnown(awaited); });
+}
+
+bool Nodes::IsTooLate(const Awaited& awaited) const {
+  const SteadyTime now = context_.now();
+  if (now < awaited.until) return false;
+  if (awaited.others_known || !awaited.all || !membership_) return true;
+  const Membership::Knowledge knowledge = membership_->knowledge();
+  const bool more_comes = knowledge == Membership::Knowledge::kSoon || knowledge == Membership::Knowledge::kSome;
+  return !more_comes || now >= awaited.began + kTermsToTakeOver * Term();
 }
 
 bool Nodes::IsKnown(Awaited& awaited) const {
   if (!membership_) return false;
-  const Membership::Coordinator now = membership_->coordinator();
-  if (!now.attached || membership_->table().epoch != now.name.epoch) return false;
+  const Membership::Knowledge knowledge = membership_->knowledge();
+  if (knowledge < (awaited.all ? Membership::Knowledge::kAll : Membership::Knowledge::kSome)) return false;
   if (!std::exchange(awaited.others_known, true)) awaited.until = context_.now() + kForANode;
   if (awaited.node.empty() || awaited.node == context_.cache_id) return true;
   const auto entry = membership_->table().entries.find(awaited.node);

@@ -6,9 +6,11 @@
 
 #include <absl/status/statusor.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,10 +74,14 @@ class Nodes {
   // within 2 s. Checked: what of it is nonsense is kInvalidArgument. Empty, soon, if there are none; `then` as above.
   using Holdings = std::vector<std::pair<Member, absl::StatusOr<peer::Holdings>>>;
   void AskHoldings(std::function<void(Holdings holdings)> then);
-  // Runs `then` once this daemon knows which others there are and, unless it is empty, `node` is among them. That is
-  // waited for within bounds: 5 s for the others, then 2 s for the node. Not inside the call; soon if no links can
-  // come.
+  // Runs `then` once links lead from this daemon to a coordinator, whose table is here, and `node` is in it. That is
+  // waited for within bounds: 5 s for the table, then 2 s for the node. Not inside the call; soon if no links can come.
   void WhenKnown(const NodeId& node, std::function<void()> then);
+  // The same, once this daemon knows which others there are and, unless it is empty, `node` is among them. For the
+  // others two terms are waited where the arbiter answers, and says that a coordinator that is gone has not been
+  // followed by another yet; or where one has taken over that does not know all who are there (Membership::Knowledge).
+  // Not `others_known`: the wait has ended before that.
+  void WhenAllKnown(const NodeId& node, std::function<void(bool others_known)> then);
   std::optional<Member> Find(const NodeId& node) const;  // none: it is no member, or missing
   // A link to the home of a launch (home.h): Relay::Dial. kUnavailable, soon: this daemon is no member.
   void DialHome(const Member& home, std::chrono::milliseconds deadline, PeerNet::Dialled done);
@@ -94,8 +100,11 @@ class Nodes {
   OnArbiter MakeOnArbiter() const;
   MemberSummary Summary() const;
   std::vector<Member> OthersThere() const;
+  std::chrono::milliseconds Term() const;
   struct Awaited;
+  void Await(Awaited awaited);
   bool IsKnown(Awaited& awaited) const;
+  bool IsTooLate(const Awaited& awaited) const;
   void LookForKnown(const std::shared_ptr<Awaited>& awaited);
   void TableChanged(const TableChange& change) const;
   void CoordinatorChanged(const Membership::Coordinator& coordinator);

@@ -259,6 +259,7 @@ void Openings::Busy(const OpeningPtr& opening, const Run& run, const std::string
 void Openings::AwaitArbiter(const OpeningPtr& opening, const absl::Status& silent) {
   constexpr std::chrono::milliseconds kPause(200);
   if (Run* const run = KnownByPath(opening->open.prefix())) run->keeper.watch().CouldNotLook();
+  ArbiterWasSilent(*opening);
   opening->silent = fmt::format("word from the run's arbiter ({})", MessageOf(silent));
   opening->call->WaitingFor(opening->silent);
   LookAgain(opening, kPause);

@@ -57,6 +57,7 @@ class Openings {
     // without the prefix that is less, and does not count once it answers.
     enum class Asked : std::uint8_t { kNot, kOffline, kOnline };
     Asked took_up = Asked::kNot, brought_how = Asked::kNot;
+    bool asks_once_more = false;                       // others' caches, since the arbiter fell silent meanwhile
     LaunchId not_joined = 0;                           // its home has said that it cannot be joined
     bool job_asked = false;                            // since it looked last, of the newest launch's job
     LaunchId job_over = 0;                             // whose job the batch system says is over
@@ -83,6 +84,7 @@ class Openings {
   void DoesNotAnswer(const OpeningPtr& opening);
   void Answers(const OpeningPtr& opening);
   bool TakesTurn(const OpeningPtr& opening);
+  static void ArbiterWasSilent(Opening& opening);
   Run* KnownByPath(const std::string& path) const;
   bool DecideOffline(const OpeningPtr& opening);
   bool MayBeginOffline(const Opening& opening, const Run& run) const;

@@ -18,6 +18,7 @@ namespace cairn {
 void Openings::DoesNotAnswer(const OpeningPtr& opening) {
   silent_.try_emplace(opening->open.prefix());
   opening->left = true;
+  ArbiterWasSilent(*opening);
   if (Run* const run = KnownByPath(opening->open.prefix())) run->keeper.watch().CouldNotLook();
   if (DecideOffline(opening)) return;
   auto& waiting = silent_[opening->open.prefix()];
@@ -42,6 +43,13 @@ void Openings::Answers(const OpeningPtr& opening) {
   for (const OpeningPtr& next : waiting) {
     if (!IsUnheard(*next)) Enqueue(next);
   }
+}
+
+// Others' caches may have been asked without those to whom the arbiter's word would have led: they are asked once more
+// when it answers.
+void Openings::ArbiterWasSilent(Opening& opening) {
+  if (!opening.brought || opening.brought->others_known || std::exchange(opening.asks_once_more, true)) return;
+  opening.brought_how = std::min(opening.brought_how, Opening::Asked::kOffline);
 }
 
 // It is in the queue again. True: as the only one, so that what it was answered may be used now; else it asks anew in

@@ -151,7 +151,8 @@ bool OtherCaches::MoreMayCome() const {
 
 void OtherCaches::Begin() {
   const auto job = std::make_shared<Job>();
-  given_.nodes.WhenKnown(wishes_.front().from, [this, job] {
+  given_.nodes.WhenAllKnown(wishes_.front().from, [this, job](bool others_known) {
+    job->others_known = others_known;
     job->settled_by = context_.now() + kSettles;
     Ask(job);
   });
@@ -195,6 +196,7 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
   bool settling = false;
   std::set<DatasetId> rejected;
   job->brought = {};
+  job->brought.others_known = job->others_known;
   for (const auto& [member, told] : holdings) {
     job->brought.all_answered &= told.ok();
     if (!told.ok()) {

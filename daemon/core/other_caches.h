@@ -73,6 +73,7 @@ class OtherCaches {
     std::set<NodeId> heard;      // have told what they hold, and nothing there was still becoming whole
     std::set<DatasetId> missed;  // that a launch would have chosen, and that could not be brought
     bool all_answered = true;    // who is known, and not missing
+    bool others_known = true;    // Nodes::WhenAllKnown; else there may be more than those
     std::vector<MadeAnew> made;  // that no node had any more
     absl::Status why_not;        // why the last one that could not be brought was not
   };
@@ -137,6 +138,7 @@ class OtherCaches {
     DatasetId only = 0;
     NodeId without;
     bool offline = false;
+    bool others_known = true;
     SteadyTime settled_by;
     Nodes::Holdings holdings;
     std::set<std::tuple<DatasetId, Rank, NodeId>> untrue;  // what these say of them

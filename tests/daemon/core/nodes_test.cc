@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,8 @@
 
 #include "daemon/core/holdings.h"
 #include "storage/base/status.h"
+#include "storage/place/prefix/coordinator_lease.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/by_hand.h"
 #include "tests/daemon/core/fake_access.h"
 #include "tests/daemon/peers/sim_network.h"
@@ -60,6 +63,35 @@ class NodesTest : public ::testing::Test {
       by_hand_.Turn(std::chrono::milliseconds(100));
     }
     by_hand_.RunAll();
+  }
+  // The same while nothing comes back from the prefix.
+  void PassWithoutPrefix(std::chrono::milliseconds time) {
+    const auto run = [this] {
+      while (by_hand_.strand.Step() || by_hand_.cache.Step() || by_hand_.others.Step()) {
+      }
+    };
+    for (; time.count() > 0; time -= std::chrono::milliseconds(100)) {
+      run();
+      by_hand_.Turn(std::chrono::milliseconds(100));
+    }
+    run();
+  }
+  // A daemon that nobody can reach takes over, and is gone.
+  void MakeEpoch(std::uint64_t epoch) {
+    auto prefix = Prefix::Open(by_hand_.prefix_disk, kPath);
+    ASSERT_OK(prefix);
+    Arbiter& arbiter = (*prefix)->arbiter();
+    const auto found = coordinator_lease::Look(arbiter);
+    ASSERT_OK(found);
+    CoordinatorRecord record{.run = run_,
+                             .epoch = epoch - 1,
+                             .counter = 1,
+                             .node = std::string(32, 'd'),
+                             .incarnation = 1,
+                             .host = "gone",
+                             .address = "10.0.0.99:17600",
+                             .term_ms = 12'000};
+    ASSERT_OK(coordinator_lease::Take(arbiter, *found, record));
   }
   // It is the first daemon of the run, so that it coordinates it.
   bool Coordinates() const {
@@ -129,6 +161,22 @@ class NodesTest : public ::testing::Test {
     auto known = std::make_shared<bool>(false);
     nodes_->WhenKnown(node, [known] { *known = true; });
     return known;
+  }
+  // Whether all were known at the end; none: it has not come yet.
+  std::shared_ptr<std::optional<bool>> WhenAllKnown(const NodeId& node = "") {
+    auto known = std::make_shared<std::optional<bool>>();
+    nodes_->WhenAllKnown(node, [known](bool others_known) { *known = others_known; });
+    EXPECT_FALSE(known->has_value()) << "inside the call";
+    return known;
+  }
+  // The other daemon coordinates the run, and its process dies.
+  void LoseACoordinator() {
+    other_ = std::make_unique<Other>(*this);
+    other_->nodes.Update();
+    Pass(std::chrono::seconds(3));
+    ASSERT_EQ(other_->nodes.Describe().coordinator(), kOtherNode);
+    other_->nodes.Stop();
+    network_.Die(kOtherAddress);
   }
   std::shared_ptr<std::optional<Nodes::Holdings>> AskHoldings() {
     auto result = std::make_shared<std::optional<Nodes::Holdings>>();
@@ -289,6 +337,75 @@ TEST_F(NodesTest, ANodeThatDoesNotComeIsWaitedForSoLong) {
   EXPECT_FALSE(*known);
   Pass(std::chrono::milliseconds(400));
   EXPECT_TRUE(*known);
+}
+
+TEST_F(NodesTest, ACoordinatorThatIsGoneIsWaitedForUntilItIsFollowedAndTheOthersHaveCome) {
+  ASSERT_NO_FATAL_FAILURE(LoseACoordinator());
+  const auto all = WhenAllKnown();
+  const auto one = WhenKnown("");
+  Pass(std::chrono::milliseconds(4'900));
+  EXPECT_FALSE(*one);
+  Pass(std::chrono::milliseconds(200));
+  EXPECT_TRUE(*one) << "it has asked for no others";
+  Pass(std::chrono::milliseconds(6'700));
+  EXPECT_FALSE(Coordinates());
+  Pass(std::chrono::milliseconds(600));
+  EXPECT_TRUE(Coordinates());
+  EXPECT_FALSE(all->has_value());
+  const auto later = WhenKnown("");
+  Pass(std::chrono::milliseconds(100));
+  EXPECT_TRUE(*later);
+  Pass(std::chrono::milliseconds(5'300));
+  EXPECT_FALSE(all->has_value());
+  Pass(std::chrono::milliseconds(800));
+  ASSERT_TRUE(all->has_value());
+  EXPECT_TRUE(**all);
+}
+
+TEST_F(NodesTest, WhereNoCoordinatorIsGoneNothingIsWaitedFor) {
+  const auto all = WhenAllKnown();
+  Pass(std::chrono::milliseconds(300));
+  ASSERT_TRUE(all->has_value());
+  EXPECT_TRUE(**all);
+}
+
+TEST_F(NodesTest, APrefixThatFallsSilentEndsTheWait) {
+  ASSERT_NO_FATAL_FAILURE(LoseACoordinator());
+  const auto early = WhenAllKnown();
+  Pass(std::chrono::seconds(3));
+  PassWithoutPrefix(std::chrono::milliseconds(1'900));
+  EXPECT_FALSE(early->has_value()) << "5 s as always";
+  PassWithoutPrefix(std::chrono::milliseconds(700));
+  ASSERT_TRUE(early->has_value());
+  EXPECT_FALSE(**early);
+  const auto late = WhenAllKnown();
+  Pass(std::chrono::seconds(4));
+  PassWithoutPrefix(std::chrono::milliseconds(2'600));
+  ASSERT_TRUE(late->has_value());
+  EXPECT_FALSE(**late);
+}
+
+TEST_F(NodesTest, APrefixThatDoesNotAnswerIsWaitedForAsLongAsAlways) {
+  const auto all = WhenAllKnown(kOtherNode);
+  PassWithoutPrefix(std::chrono::milliseconds(4'900));
+  EXPECT_FALSE(all->has_value());
+  PassWithoutPrefix(std::chrono::milliseconds(200));
+  ASSERT_TRUE(all->has_value());
+  EXPECT_FALSE(**all);
+}
+
+// However often that happens.
+TEST_F(NodesTest, TwoTermsAreWaitedForAtMost) {
+  ASSERT_NO_FATAL_FAILURE(LoseACoordinator());
+  const auto all = WhenAllKnown();
+  for (std::uint64_t epoch = 2; epoch <= 12; ++epoch) {
+    Pass(std::chrono::seconds(2));
+    EXPECT_FALSE(all->has_value()) << epoch;
+    ASSERT_NO_FATAL_FAILURE(MakeEpoch(epoch));
+  }
+  Pass(std::chrono::milliseconds(2'100));
+  ASSERT_TRUE(all->has_value());
+  EXPECT_FALSE(**all);
 }
 
 TEST_F(NodesTest, WhoCannotBeAMemberIsNotWaitedFor) {

@@ -1,0 +1,221 @@
+// A job that comes back on new nodes just after the node was lost that coordinated those of the run: until another one
+// coordinates, the new nodes do not know who has what. daemon/core/nodes.h (WhenAllKnown), daemon/peers/README.md.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/redundancy_fixture.h"
+
+namespace cairn {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr seconds kTerm(12), kSoon(4);  // sooner than a table is waited for
+constexpr std::uint64_t kOnThePrefix = 3, kNewest = 5;
+
+// Node 0 coordinates. Nodes 1 and 2 have the ranks of the job; nodes 3 and 4 are for the next one.
+class TakeOverTest : public RedundancyTest {
+ protected:
+  TakeOverTest() : RedundancyTest(5) {}
+  void SetUp() override {
+    for (int i = 0; i < nodes.count(); ++i) {
+      nodes[i].config.flush.every = 0;
+      nodes[i].config.lease.term_ms = 10'000;
+      nodes[i].config.peers.term_ms = static_cast<std::uint64_t>(milliseconds(kTerm).count());
+      nodes[i].config.redundancy.scheme = "partner";
+    }
+  }
+  void TearDown() override {
+    if (nodes[3].running()) nodes[3].PrefixHangs(false);
+    RedundancyTest::TearDown();
+  }
+  void RanksAt(int first, int second) {
+    for (Rank rank = 0; rank < kMany; ++rank) moved_to[rank] = rank % 2 == 0 ? first : second;
+  }
+  // One step is on the prefix, the newest one in the caches of the job's nodes only.
+  void MakeSteps(int first, int second) {
+    nodes[0].Start();
+    FakeClient before(nodes[0]);
+    ASSERT_SAYS(before.Open({.key = "job.0"}), local::OK, "");
+    ASSERT_SAYS(before.Close(), local::OK, "");
+    nodes.Pass(seconds(1));
+    for (const int node : {1, 2}) nodes[node].Start();
+    RanksAt(first, second);
+    ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.0"));
+    const DatasetId old = Redundant(kOnThePrefix);
+    ASSERT_EQ(nodes[first].Flush(old).code(), local::OK);
+    EXPECT_SAYS(clients[0]->Wait(old, local::PREFIX), local::OK, "");
+    newest = Redundant(kNewest);
+    nodes.Pass(seconds(3));
+    clients.clear();
+  }
+  // On nodes 3 and 4, whose daemons are new.
+  milliseconds OpenOnNewNodes(const std::string& key = "slurm:7.0.1", int second = 4) {
+    const auto began = nodes.now();
+    for (const int node : {3, 4}) {
+      if (!nodes[node].running()) nodes[node].Start();
+    }
+    RanksAt(3, second);
+    OpenMany(key);
+    return std::chrono::duration_cast<milliseconds>(nodes.now() - began);
+  }
+  // The first rank, on node 3.
+  std::uint64_t SendOpen(std::uint32_t deadline_ms) {
+    clients.push_back(std::make_unique<FakeClient>(nodes[3]));
+    local::Request request;
+    request.set_deadline_ms(deadline_ms);
+    request.mutable_open()->set_prefix(nodes[3].prefix());
+    request.mutable_open()->set_nranks(kMany);
+    request.mutable_open()->set_launch_key("slurm:7.0.1");
+    return clients[0]->Send(std::move(request));
+  }
+
+  DatasetId newest = 0;
+};
+
+class LostCoordinatorTest : public TakeOverTest, public ::testing::WithParamInterface<bool> {};
+
+// Its process dies, or its node falls silent, so that the others notice half a term later.
+TEST_P(LostCoordinatorTest, TheNewNodesGoOnFromTheNewestStepThatLives) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  if (GetParam()) nodes.network.Vanish(nodes[0].address());
+  nodes[0].Kill();
+  const milliseconds took = OpenOnNewNodes();
+  EXPECT_GE(took, kTerm) << "it was not waited for a take-over";
+  EXPECT_LE(took, 2 * kTerm);
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, newest);
+  EXPECT_EQ(back.step, kNewest);
+  for (Rank rank = 0; rank < kMany; ++rank) EXPECT_EQ(back.ranks[rank].tier, local::TIER_PARTNER) << rank;
+}
+
+// Half of the ranks were on it: theirs are made of what the other node keeps.
+TEST_P(LostCoordinatorTest, WhatWasOnItIsMadeAnewThere) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 0));
+  if (GetParam()) nodes.network.Vanish(nodes[0].address());
+  nodes[0].Kill();
+  OpenOnNewNodes();
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, newest);
+  EXPECT_EQ(back.step, kNewest);
+  for (Rank rank = 0; rank < kMany; ++rank) {
+    EXPECT_EQ(back.ranks[rank].tier, rank % 2 == 0 ? local::TIER_PARTNER : local::TIER_REBUILT) << rank;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(WithOrWithoutAWord, LostCoordinatorTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "ItVanishes" : "ItDies"; });
+
+// The nodes of the job have known each other: they wait as always.
+TEST_F(TakeOverTest, WhoHasATableWaitsForNobody) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  nodes[0].Kill();
+  const auto began = nodes.now();
+  RanksAt(1, 2);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.1"));
+  EXPECT_LE(nodes.now() - began, seconds(9));
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.step, kNewest);
+  for (Rank rank = 0; rank < kMany; ++rank) EXPECT_LE(back.ranks[rank].tier, local::TIER_PARTNER) << rank;
+}
+
+TEST_F(TakeOverTest, ACoordinatorThatIsThereOrHasEndedOrNeverWasCostsNothing) {
+  EXPECT_LE(OpenOnNewNodes("job.1", /*second=*/3), kSoon) << "the first node of the run";
+  Close();
+  nodes.Pass(seconds(3));
+  for (const int node : {3, 4}) nodes[node].Kill();
+  EXPECT_LE(OpenOnNewNodes("job.2", /*second=*/3), kSoon) << "it finds itself";
+  Close();
+  for (const int node : {1, 2}) nodes[node].Start();
+  nodes.Pass(seconds(1));
+  RanksAt(1, 2);
+  const auto began = nodes.now();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.3"));
+  EXPECT_LE(nodes.now() - began, kSoon) << "it is there";
+  Close();
+  for (const int node : {1, 2, 3, 4}) {
+    const auto ended = nodes[node].Quiesce();
+    ASSERT_TRUE(nodes.AdvanceUntil([&] { return ended->has_value(); }));
+    nodes[node].Kill();
+  }
+  nodes[0].Start();
+  for (Rank rank = 0; rank < kMany; ++rank) moved_to[rank] = 0;
+  const auto later = nodes.now();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.4"));
+  EXPECT_LE(nodes.now() - later, kSoon) << "it has ended; the node that made the launch is looked for";
+}
+
+// Its daemons were killed with the job, long ago.
+TEST_F(TakeOverTest, WhereAllHaveBeenGoneForLongNobodyIsWaitedForAsForATakeOver) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  for (const int node : {0, 1, 2}) nodes[node].Kill();
+  nodes.loop().After(4 * kTerm, [] {});  // else the time stands still while no daemon runs
+  nodes.Pass(4 * kTerm);
+  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), seconds(9));
+  EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+}
+
+// The wait for a take-over ends with the arbiter's word. The opening needs the prefix; when that is back, so is the
+// word.
+TEST_F(TakeOverTest, APrefixThatHangsMeanwhileIsWaitedForAndThenTheOthersAreAskedOnceMore) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  nodes[0].Kill();
+  for (const int node : {3, 4}) nodes[node].Start();
+  RanksAt(3, 4);
+  const std::uint64_t call = SendOpen(120'000);
+  nodes.Pass(seconds(3));
+  nodes[3].PrefixHangs(true);
+  nodes.Pass(seconds(20));
+  EXPECT_FALSE(clients[0]->HasReply(call));
+  nodes[3].PrefixHangs(false);
+  const auto back_at = nodes.now();
+  ASSERT_SAYS(clients[0]->Next(call), local::OK, "");
+  EXPECT_LE(nodes.now() - back_at, 2 * kTerm);
+  for (Rank rank = 1; rank < kMany; ++rank) {
+    clients.push_back(std::make_unique<FakeClient>(nodes[NodeOf(rank)]));
+    ASSERT_SAYS(clients.back()->Open({.rank = rank, .nranks = kMany, .key = "slurm:7.0.1"}), local::OK, "");
+  }
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, newest);
+  EXPECT_EQ(back.step, kNewest);
+}
+
+TEST_F(TakeOverTest, APrefixThatHangsForGoodEndsTheOpeningAtItsDeadline) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  nodes[0].Kill();
+  nodes[3].Start();
+  const std::uint64_t call = SendOpen(30'000);
+  nodes.Pass(seconds(3));
+  nodes[3].PrefixHangs(true);
+  nodes.Pass(seconds(26));
+  EXPECT_FALSE(clients[0]->HasReply(call));
+  nodes.Pass(seconds(2));
+  ASSERT_TRUE(clients[0]->HasReply(call));
+  EXPECT_SAYS(clients[0]->Next(call), local::DEADLINE_EXCEEDED, "");
+}
+
+// A node that has served the run may begin without the prefix: no sooner and no later than with a coordinator.
+TEST_F(TakeOverTest, WithoutThePrefixALaunchBeginsAsAlways) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  nodes[0].Kill();
+  nodes[1].PrefixHangs(true);
+  const auto began = nodes.now();
+  RanksAt(1, 1);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.1"));
+  EXPECT_LE(nodes.now() - began, seconds(10));
+  EXPECT_THAT(nodes[1].Warnings(), HasSubstr("begins without it"));
+  EXPECT_EQ(clients[0]->Latest().latest().step(), kNewest);
+  nodes[1].PrefixHangs(false);
+}
+
+}  // namespace
+}  // namespace cairn
