@@ -1,5 +1,6 @@
 #include "client/cli/exit_code.h"
 
+#include "proto/local.pb.h"
 #include "storage/base/status.h"
 
 namespace cairn::cli {

@@ -4,7 +4,10 @@
 
 #include <absl/status/status.h>
 
-#include "proto/local.pb.h"
+// Not proto/local.pb.h: a compiler needs half a second for it.
+namespace cairn::local {
+class Status;
+}
 
 namespace cairn::cli {
 

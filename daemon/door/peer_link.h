@@ -20,6 +20,7 @@
 
 #include "daemon/door/outlet.h"
 #include "daemon/peers/link.h"
+#include "proto/peer.pb.h"
 
 namespace cairn {
 

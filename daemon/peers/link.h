@@ -16,8 +16,12 @@
 #include <memory>
 #include <string>
 
-#include "proto/peer.pb.h"
 #include "storage/base/ids.h"
+
+// Not proto/peer.pb.h: half of the sources that include this send no frames, and a compiler needs a second for it.
+namespace cairn::peer {
+class Frame;
+}
 
 namespace cairn {
 

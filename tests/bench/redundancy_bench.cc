@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/redundancy.pb.h"
 #include "storage/base/check.h"
 #include "storage/base/clock.h"
 #include "storage/file/redundancy/payload.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/peer.pb.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/launch_over_nodes.h"
 #include "tests/daemon/core/simulated_nodes.h"

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/peer.pb.h"
 #include "tests/daemon/core/outputs_over_nodes.h"
 
 namespace cairn {

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "proto/peer.pb.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/redundancy_fixture.h"
 #include "tests/support/fake_disk.h"

@@ -14,6 +14,7 @@
 
 #include "daemon/core/loop.h"
 #include "daemon/door/peer_door.h"
+#include "proto/peer.pb.h"
 
 namespace cairn::testing {
 

@@ -22,6 +22,7 @@
 
 #include "daemon/core/loop.h"
 #include "daemon/peers/link.h"
+#include "proto/peer.pb.h"
 
 namespace cairn {
 
