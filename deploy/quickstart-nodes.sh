@@ -74,7 +74,7 @@ mpirun --oversubscribe --bind-to none -n "$ranks" "$solver" --steps "$steps" --s
 say "2. A daemon on each of $nodes nodes; $CAIRN_PREFIX plays the parallel file system"
 start_daemons "${all[@]}"
 
-say "3. The same over all nodes with a checkpoint every $every steps, each node's daemon keeping its own ranks' bytes"
+say "3. The same over all nodes, a checkpoint every $every steps; each daemon keeps its own ranks' bytes"
 on_nodes "$(slots "${all[@]}")" killed --every "$every" >"$demo/killed.log" 2>&1 &
 job=$!
 until grep -qs "^checkpoint of step $((every * 4)) " "$demo/killed.log" && [ -n "$(newest_redundant)" ]; do
@@ -84,7 +84,7 @@ done
 cairn ls
 cairn redundancy "$CAIRN_PREFIX" "$(newest_redundant)"
 
-say "4. Node n$nodes is taken away, with its daemon, ranks and cache. No checkpoint was ever on $CAIRN_PREFIX"
+say "4. Node n$nodes is taken away, with its daemon, ranks and cache. No checkpoint was ever on the prefix"
 cluster off "$nodes"
 ! compgen -G "$CAIRN_PREFIX/ckpt.*" >/dev/null || fail "a checkpoint was flushed"
 rm -rf "$demo/n$nodes/cache"
