@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "storage/base/path.h"
+#include "storage/base/transfer_shape.h"
 
 namespace cairn {
 
@@ -89,6 +90,9 @@ class Disk {
   virtual ~Disk() = default;
   // Never follows a symbolic link in the last component. kInvalidArgument: not a regular file.
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) = 0;
+  // A new file for reading and writing that never has a name, and is gone with its File. kFailedPrecondition: this
+  // disk cannot (OpenScratch can).
+  virtual absl::StatusOr<std::unique_ptr<File>> OpenUnnamed(const std::string& directory);
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   // The same, but never replaces: kAlreadyExists. kFailedPrecondition: this file system or kernel cannot.
   virtual absl::Status RenameNew(const std::string& from, const std::string& to) = 0;
@@ -121,6 +125,11 @@ class Disk {
   virtual std::shared_ptr<void> Pin(std::span<std::byte> /*memory*/) { return nullptr; }
   // So many syncs at once, each on a thread of its own, are faster than one after the other. 1: no threads for that.
   virtual std::size_t syncs_at_once() const { return 1; }
+  // How large transfers of much data should be, and how many at once. It may change; whoever has begun with one goes on
+  // with it.
+  virtual TransferShapes shapes() const { return {}; }
+  // From now on `shapes` answers this, if this disk has a choice. REQUIRES: both are valid.
+  virtual void UseShapes(const TransferShapes& /*shapes*/) {}
 };
 
 // --- What is made of these (disk.cc) ---
@@ -132,6 +141,13 @@ absl::StatusOr<std::string> ReadWhole(Disk& disk, const std::string& path, std::
 
 // Replaces `path` atomically and durably: work name in the same directory, write, sync, rename, sync the directory.
 absl::Status ReplaceFile(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode = 0600);
+
+// A new file of nobody else's, for reading and writing, by direct I/O where there is that. It is gone with its File,
+// and after a crash: it has no name once this returns. Where a file cannot be made without one, it has a work name of
+// `path` for a moment, and a crash in that moment leaves it there, empty (RemoveScratch).
+absl::StatusOr<std::unique_ptr<File>> OpenScratch(Disk& disk, const std::string& path);
+// Removes what such crashes have left of `path`. REQUIRES: nobody else makes such files of this path now.
+absl::Status RemoveScratch(Disk& disk, const std::string& path);
 
 // Makes the directory and its missing parents, each synced into its parent. There already, or a
 // link to one: OK. kAlreadyExists: `path` or a parent is there, but no directory.

@@ -37,6 +37,8 @@ struct IoEngineOptions {
   // Where a transfer may wait for hours, it must not keep the next one from being begun: some file systems (FUSE) wait
   // within the submission, whatever io_uring asks of them. Costs a change of threads for each transfer.
   bool may_hang = false;
+  // Transfers in the disk's idle class: what others transfer goes first, where the disk's scheduler heeds that.
+  bool idle = false;
 };
 
 // Thread-safe. The destructor finishes what was submitted.

@@ -59,6 +59,10 @@ class IoQueue {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+// The transfers that this thread begins, and those of the ring that it submits to, are in the disk's idle class from
+// now on. A kernel that refuses leaves them in the ordinary one.
+void EnterIdleClass();
+
 std::unique_ptr<IoEngine> MakeIoThreads(const IoEngineOptions& options);
 
 }  // namespace cairn

@@ -39,7 +39,10 @@ class IoRing final : public IoEngine {
     // One entry more, for the eventfd.
     if (SetUpRing(ring->in_flight_max_ + 1, &ring->ring_) < 0) return nullptr;
     if (options.pin) ring->pinned_ = std::make_shared<PinnedMemory>(ring->ring_);
-    ring->thread_ = std::thread([r = ring.get()] { r->Run(); });
+    ring->thread_ = std::thread([r = ring.get(), idle = options.idle] {
+      if (idle) EnterIdleClass();
+      r->Run();
+    });
     return ring;
   }
 

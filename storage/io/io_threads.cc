@@ -1,3 +1,7 @@
+#include <linux/ioprio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <thread>
 #include <vector>
@@ -12,7 +16,11 @@ thread_local const IoEngine* engine_of_this_thread = nullptr;
 class IoThreads final : public IoEngine {
  public:
   explicit IoThreads(const IoEngineOptions& options) : queue_(std::max<std::size_t>(options.queued_max, 1)) {
-    for (unsigned i = 0; i < std::max(options.threads, 1u); ++i) threads_.emplace_back([this] { Run(); });
+    const auto run = [this, idle = options.idle] {
+      if (idle) EnterIdleClass();
+      Run();
+    };
+    for (unsigned i = 0; i < std::max(options.threads, 1u); ++i) threads_.emplace_back(run);
   }
 
   ~IoThreads() override {
@@ -39,6 +47,11 @@ class IoThreads final : public IoEngine {
 };
 
 }  // namespace
+
+void EnterIdleClass() {
+  // glibc has no function for it.
+  ::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
+}
 
 std::unique_ptr<IoEngine> MakeIoThreads(const IoEngineOptions& options) {
   return std::make_unique<IoThreads>(options);

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/base/check.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
 #include "storage/io/errno_status.h"
@@ -130,10 +131,24 @@ class PosixDiskImpl final : public PosixDisk {
     struct stat stat {};
     if (::fstat(fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path));
     if (!S_ISREG(stat.st_mode)) return InvalidArgument("open {}: not a regular file", path);
-    // Direct I/O is asked for only now: an open that refuses it has made the file already.
-    const bool direct = direct_ && options.direct && ::fcntl(fd.get(), F_SETFL, O_DIRECT) == 0;
-    if (!direct && ::fcntl(fd.get(), F_SETFL, 0) != 0) return ErrnoStatus(errno, fmt::format("open {}", path));
-    return std::make_unique<PosixFile>(engines_.Of(stat.st_dev), std::move(fd), path, direct);
+    return Opened(std::move(fd), stat.st_dev, path, options.direct);
+  }
+
+  absl::StatusOr<std::unique_ptr<File>> OpenUnnamed(const std::string& directory) override {
+    UniqueFd fd;
+    int error = EINTR;
+    while (error == EINTR && !fd.valid()) {
+      fd = UniqueFd(::open(directory.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+      error = errno;
+    }
+    // EISDIR: a kernel that takes it for the opening of a directory.
+    if (!fd.valid() && (error == EOPNOTSUPP || error == EISDIR)) {
+      return FailedPrecondition("{}: this file system makes no files without names", directory);
+    }
+    if (!fd.valid()) return ErrnoStatus(error, fmt::format("make a file without a name in {}", directory));
+    struct stat stat {};
+    if (::fstat(fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat a file in {}", directory));
+    return Opened(std::move(fd), stat.st_dev, directory, /*wants_direct=*/true);
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
@@ -246,6 +261,17 @@ class PosixDiskImpl final : public PosixDisk {
   std::shared_ptr<void> Pin(std::span<std::byte> memory) override { return engines_.Pin(memory); }
   // A journalling file system writes its journal once for all of them.
   std::size_t syncs_at_once() const override { return 8; }
+
+  TransferShapes shapes() const override {
+    const absl::MutexLock lock(&shapes_mutex_);
+    return shapes_;
+  }
+  void UseShapes(const TransferShapes& shapes) override {
+    CAIRN_CHECK(shapes.write.valid() && shapes.read.valid());
+    const absl::MutexLock lock(&shapes_mutex_);
+    shapes_ = shapes;
+  }
+
   absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) override {
     struct statvfs stat {};
     if (::statvfs(path.c_str(), &stat) != 0) return ErrnoStatus(errno, fmt::format("free bytes of {}", path));
@@ -261,8 +287,17 @@ class PosixDiskImpl final : public PosixDisk {
   }
 
  private:
+  // Direct I/O is asked for only now: an open that refuses it has made the file already.
+  absl::StatusOr<std::unique_ptr<File>> Opened(UniqueFd fd, dev_t device, const std::string& path, bool wants_direct) {
+    const bool direct = direct_ && wants_direct && ::fcntl(fd.get(), F_SETFL, O_DIRECT) == 0;
+    if (!direct && ::fcntl(fd.get(), F_SETFL, 0) != 0) return ErrnoStatus(errno, fmt::format("open {}", path));
+    return std::make_unique<PosixFile>(engines_.Of(device), std::move(fd), path, direct);
+  }
+
   Engines engines_;
   const bool direct_;
+  mutable absl::Mutex shapes_mutex_;
+  TransferShapes shapes_ ABSL_GUARDED_BY(shapes_mutex_);
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ struct PosixDiskOptions {
 //   WriteAsync, ReadAsync   block while the engine's queue is full (IoEngineOptions), except in a `done`. Each file
 //               system that has files open has an engine of its own (more than kEnginesMax at once share): one that
 //               hangs holds up no transfer of another
+//   shapes      what was last given to UseShapes
 // The disk outlives its files; its destructor finishes what was begun.
 class PosixDisk : public Disk {
  public:

@@ -59,6 +59,7 @@ struct FakeDisk::State {
   std::optional<std::uint64_t> crash_at;  // a value of `operations`
   bool crashed = false;
   std::uint64_t power_cycles = 0;
+  TransferShapes shapes;
 };
 
 bool FakeDisk::State::Matches(const FakeFault& fault, FakeOp op, const std::string& path,
@@ -474,6 +475,16 @@ absl::Status FakeDisk::SetModeAndTimes(const std::string& path, std::uint32_t mo
   info.atime = atime;
   info.mtime = mtime;
   return absl::OkStatus();
+}
+
+TransferShapes FakeDisk::shapes() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->shapes;
+}
+
+void FakeDisk::UseShapes(const TransferShapes& shapes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->shapes = shapes;
 }
 
 absl::StatusOr<std::uint64_t> FakeDisk::FreeBytes(const std::string& path) {

@@ -119,6 +119,8 @@ class FakeDisk : public Disk {
   absl::Status SetModeAndTimes(const std::string& path, std::uint32_t mode, timespec atime, timespec mtime) override;
   absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) override;
   absl::StatusOr<std::uint64_t> FileSystemType(const std::string& path) override;
+  TransferShapes shapes() const override;  // no operation, nor is the next
+  void UseShapes(const TransferShapes& shapes) override;
 
  private:
   friend class FakeFile;
