@@ -44,7 +44,7 @@ class CaptureImpl final : public Capture, public HashPartner {
         table_(spec_.layout, spec_.plan, image_.size()),
         waits_(spec_.waits && !table_.ring()),
         hashes_(table_, image_),
-        writes_(table_, spec_.layout.data_bytes) {
+        writes_(table_, spec_.layout.data_bytes, disk.shapes().write) {
     for (WindowTable::Chunk& chunk : table_.chunks()) {
       if (chunk.container < spec_.scans.size()) chunk.scan = spec_.scans[chunk.container];
     }

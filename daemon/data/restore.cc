@@ -13,12 +13,26 @@
 #include "storage/base/caught.h"
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
+#include "storage/base/transfer_shape.h"
 
 namespace cairn {
 namespace {
 
-constexpr std::size_t kRunBlocksMax = 4;  // adjacent blocks in one read
-constexpr std::size_t kReadsMax = 8;      // in flight
+constexpr std::size_t kUncheckedMax = 8;  // runs beside those that a disk reads: being checked, copied, or lent
+
+// How a source's blocks are read: so many adjacent ones at once, so often at once, in transfers of so many bytes.
+struct Reading {
+  std::size_t run_blocks_max = 1;
+  std::size_t reads_max = 1;
+  std::uint64_t transfer_bytes = kWindowBytes;
+};
+
+Reading ReadingIn(const TransferShape& shape) {
+  const std::uint64_t run = std::max<std::uint64_t>(shape.bytes, kWindowBytes);
+  return {.run_blocks_max = run / kWindowBytes,
+          .reads_max = std::max<std::uint64_t>(1, shape.bytes_in_flight() / run),
+          .transfer_bytes = shape.bytes};
+}
 
 class RestoreImpl final : public Restore {
  public:
@@ -36,6 +50,7 @@ class RestoreImpl final : public Restore {
         callbacks_(std::move(callbacks)),
         checked_(plan_.blocks.size()),
         blocks_left_(sources_.size()) {
+    for (std::size_t i = 0; i < sources_.size(); ++i) reading_.push_back(ReadingIn(DiskOf(i).shapes().read));
     for (const RestoreBlock& block : plan_.blocks) ++blocks_left_[block.source];
     for (std::size_t i = 0; shared != nullptr && i < sources_.size(); ++i) {
       if (sources_[i].kept == nullptr) shared_[i] = shared->FileOf(DiskOf(i), sources_[i].path);
@@ -65,6 +80,8 @@ class RestoreImpl final : public Restore {
   std::span<std::byte> Slot(const RestoreBlock& block) const {
     return image_.subspan(block.slot * kWindowBytes, kWindowBytes);
   }
+  // Whether the disk reads this run; otherwise it is in memory.
+  bool FromDisk(const Run& run) const { return !run.lent && sources_[plan_.blocks[run.first].source].kept == nullptr; }
   Disk& DiskOf(std::size_t source) const { return sources_[source].disk != nullptr ? *sources_[source].disk : disk_; }
   bool Claim(std::size_t block);
   void Forget(std::size_t block);
@@ -81,6 +98,7 @@ class RestoreImpl final : public Restore {
   absl::StatusOr<File*> OpenSource(std::size_t source);
   void CloseFinished();
   void Read(const Run& run);
+  void ReadParts(File& file, const Run& run, std::span<std::byte> target);
   void ReadDone(const Run& run, const absl::Status& status);
   void CheckRun(const Run& run);
   void TakeLent(const Run& run, const SharedFile::Lent& lent);
@@ -97,6 +115,7 @@ class RestoreImpl final : public Restore {
   const std::span<std::byte> image_;
   const std::uint64_t slots_;
   const RestorePlan plan_;
+  std::vector<Reading> reading_;                     // by source
   std::vector<std::shared_ptr<SharedFile>> shared_;  // by source; null: its blocks are not shared
 
   std::map<std::size_t, std::unique_ptr<File>> files_;  // by source; of the one reader, then of Finish
@@ -110,7 +129,8 @@ class RestoreImpl final : public Restore {
   std::size_t ready_blocks_ ABSL_GUARDED_BY(mutex_) = 0;            // all before are checked
   std::size_t free_blocks_ ABSL_GUARDED_BY(mutex_) = 0;             // all before are copied out
   std::uint64_t copied_ ABSL_GUARDED_BY(mutex_) = 0;                // pieces
-  std::size_t reads_ ABSL_GUARDED_BY(mutex_) = 0;                   // runs being read or checked
+  std::size_t reads_ ABSL_GUARDED_BY(mutex_) = 0;                   // runs being read or checked,
+  std::size_t disk_reads_ ABSL_GUARDED_BY(mutex_) = 0;              // and those of them that a disk still reads
   bool reader_posted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::size_t failed_source_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -154,8 +174,10 @@ void RestoreImpl::Abort() {
 // --- Reading ---
 
 bool RestoreImpl::MayRead() const {
-  if (!failure_.ok() || reads_ >= kReadsMax) return false;
-  return !again_.empty() || (next_ < plan_.blocks.size() && next_ < free_blocks_ + slots_);
+  if (!failure_.ok() || reads_ - disk_reads_ >= kUncheckedMax) return false;
+  if (again_.empty() && (next_ >= plan_.blocks.size() || next_ >= free_blocks_ + slots_)) return false;
+  const std::size_t block = again_.empty() ? next_ : again_.front().first;
+  return disk_reads_ < reading_[plan_.blocks[block].source].reads_max;
 }
 
 void RestoreImpl::PostReading() {
@@ -185,7 +207,8 @@ RestoreImpl::Run RestoreImpl::NextRun() {
   }
   Run run{.first = next_++, .count = 1};
   run.lent = !Claim(run.first);
-  while (!run.lent && run.count < kRunBlocksMax && next_ < plan_.blocks.size() && next_ < free_blocks_ + slots_) {
+  const std::size_t count_max = reading_[plan_.blocks[run.first].source].run_blocks_max;
+  while (!run.lent && run.count < count_max && next_ < plan_.blocks.size() && next_ < free_blocks_ + slots_) {
     const RestoreBlock& last = plan_.blocks[next_ - 1];
     const RestoreBlock& block = plan_.blocks[next_];
     if (block.source != last.source || block.index != last.index + 1 || block.slot != last.slot + 1) break;
@@ -215,6 +238,7 @@ void RestoreImpl::ReadSome() {
         return;
       }
       ++reads_;
+      if (FromDisk(run)) ++disk_reads_;
     }
     // Whoever throws has not taken the run over: ReadDone and CheckRun do not.
     if (const absl::Status begun = Caught([&] { Read(run); }); !begun.ok()) ReadDone(run, begun);
@@ -264,11 +288,47 @@ void RestoreImpl::Read(const Run& run) {
   std::uint64_t bytes = (run.count - 1) * kWindowBytes + plan_.blocks[run.first + run.count - 1].bytes;
   // The end of a file fills no block of direct I/O, but its slot has room for the whole block.
   if ((*file)->direct()) bytes = (bytes + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
-  (*file)->ReadAsync(first.index * kWindowBytes, image_.subspan(first.slot * kWindowBytes, bytes),
-                     [self = Self(), run](const absl::Status& status) { self->ReadDone(run, status); });
+  ReadParts(**file, run, image_.subspan(first.slot * kWindowBytes, bytes));
+}
+
+// The run has been read when all transfers have ended: until then they write to its slots, whatever becomes of others.
+void RestoreImpl::ReadParts(File& file, const Run& run, std::span<std::byte> target) {
+  struct Parts {
+    absl::Mutex mutex;
+    std::size_t left ABSL_GUARDED_BY(mutex) = 0;
+    absl::Status status ABSL_GUARDED_BY(mutex);
+  };
+  const RestoreBlock& first = plan_.blocks[run.first];
+  const std::uint64_t part_bytes = reading_[first.source].transfer_bytes;
+  const auto parts = std::make_shared<Parts>();
+  {
+    const absl::MutexLock lock(&parts->mutex);
+    parts->left = (target.size() + part_bytes - 1) / part_bytes;
+  }
+  const auto ended = [self = Self(), run, parts](const absl::Status& status) {
+    absl::Status of_all;
+    {
+      const absl::MutexLock lock(&parts->mutex);
+      parts->status.Update(status);
+      if (--parts->left > 0) return;
+      of_all = std::move(parts->status);
+    }
+    self->ReadDone(run, of_all);
+  };
+  for (std::uint64_t at = 0; at < target.size(); at += part_bytes) {
+    const std::span<std::byte> part = target.subspan(at, std::min<std::uint64_t>(part_bytes, target.size() - at));
+    // Whoever throws has not taken it over.
+    const absl::Status begun = Caught([&] { file.ReadAsync(first.index * kWindowBytes + at, part, ended); });
+    if (!begun.ok()) ended(begun);
+  }
 }
 
 void RestoreImpl::ReadDone(const Run& run, const absl::Status& status) {
+  if (FromDisk(run)) {
+    const absl::MutexLock lock(&mutex_);
+    --disk_reads_;
+    if (status.ok()) PostReading();
+  }
   absl::Status failed = status;
   if (status.ok()) failed = Caught([&] { pool_.Post([self = Self(), run] { self->CheckRun(run); }); });
   if (!failed.ok()) Took(run, std::move(failed));

@@ -2,11 +2,12 @@
 // against the catalogue's CRC32C, and tells which pieces are ready. Elastic by construction: a piece may come from
 // any rank's file.
 //
-// Sources are files (direct I/O, read ahead) or kept images (copied, then checked: the copy is what counts). A block of
-// a file that another restore of the node reads at the same time, or still holds, is copied from there
-// (shared_blocks.h). The plan goes source by source (in the order of their first pieces) and upwards in each, so that
-// every block is read once and every file is opened once. If the image is smaller than all blocks it is a ring; slots
-// are reused as the client says what it has copied. Threads and callbacks: as Capture.
+// Sources are files (direct I/O, read ahead, as much at once as their disk says: Disk::shapes) or kept images (copied,
+// then checked: the copy is what counts). A block of a file that another restore of the node reads at the same time, or
+// still holds, is copied from there (shared_blocks.h). The plan goes source by source (in the order of their first
+// pieces) and upwards in each, so that every block is read once and every file is opened once. If the image is smaller
+// than all blocks it is a ring; slots are reused as the client says what it has copied. Threads and callbacks: as
+// Capture.
 #ifndef CAIRN_DAEMON_DATA_RESTORE_H_
 #define CAIRN_DAEMON_DATA_RESTORE_H_
 
@@ -38,7 +39,7 @@ struct KeptImage {
 struct RestoreSource {
   std::string path;  // of the file; or
   std::shared_ptr<const KeptImage> kept;
-  Disk* disk = nullptr;  // where the file is, borrowed; null: the one that Start is given
+  Disk* disk = nullptr;                   // where the file is, borrowed; null: the one that Start is given
   std::shared_ptr<Disk> lives_with = {};  // the disk, if it lives only as long as it is read
   std::uint64_t file_bytes = 0;
   std::vector<std::uint32_t> crc32c;  // per MiB

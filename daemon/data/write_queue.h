@@ -12,6 +12,7 @@
 #include "daemon/data/base_file.h"
 #include "daemon/data/block_digests.h"
 #include "daemon/data/window_table.h"
+#include "storage/base/transfer_shape.h"
 
 namespace cairn {
 
@@ -26,8 +27,8 @@ class WriteQueue {
     std::uint64_t bytes = 0;   // 0: there is nothing to write in these windows
   };
 
-  // `table` is borrowed. The last bytes of data, which fill no block, are not its concern.
-  WriteQueue(WindowTable& table, std::uint64_t data_bytes);
+  // `table` is borrowed. The last bytes of data, which fill no block, are not its concern. `shape`: of the writes.
+  WriteQueue(WindowTable& table, std::uint64_t data_bytes, const TransferShape& shape);
 
   // Only blocks that `base` does not hold are to be written; `digests` tells what the blocks are to be, once their
   // window is hashed (borrowed). Before the first Next.
@@ -44,19 +45,22 @@ class WriteQueue {
 
   bool all_written() const { return unwritten_ == 0; }
   std::uint64_t bytes_written() const { return bytes_written_; }
-  std::size_t in_flight_max() const { return base_.has_value() ? kRunsMax : kWritesMax; }
+  std::size_t in_flight_max() const { return base_.has_value() ? kRunsMax : writes_max_; }
   // With that many, more are begun again: short runs not one by one, since each begin is a change of threads.
-  std::size_t in_flight_low() const { return base_.has_value() ? kRunsMax / 2 : kWritesMax - 1; }
+  std::size_t in_flight_low() const { return base_.has_value() ? kRunsMax / 2 : writes_max_ - 1; }
 
  private:
-  static constexpr std::size_t kWindowsOfRunMax = 4;
-  static constexpr std::size_t kWritesMax = 8;  // of whole windows
-  static constexpr std::size_t kRunsMax = 32;   // of blocks, mostly few
+  static constexpr std::size_t kRunsMax = 32;  // of blocks, mostly few
 
+  Run FirstOfRuns();
   Run WindowsFrom(std::size_t first, std::size_t count);
+  void SplitWindow(std::size_t window);
   void FindRuns(std::size_t window);
 
   WindowTable& table_;
+  const std::uint64_t run_bytes_max_;
+  const std::size_t windows_of_run_max_;
+  const std::size_t writes_max_;  // of whole windows, or of parts of one
   const std::uint64_t whole_blocks_end_;
   bool committed_ = false;
   std::size_t unwritten_ = 0;         // windows

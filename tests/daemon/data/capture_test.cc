@@ -16,8 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "storage/base/transfer_shape.h"
 #include "storage/io/posix_disk.h"
 #include "tests/daemon/data/capture_fixture.h"
+#include "tests/support/deep_disk.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
@@ -53,6 +55,33 @@ TEST_F(CaptureTest, ARealDiskHoldsTheSame) {
     }
   }
   std::filesystem::remove_all(folder);
+}
+
+TEST_F(CaptureTest, WritesAsMuchAtOnceAsTheDiskSays) {
+  const std::uint32_t kMi = 1 << 20;
+  for (const TransferShape& shape :
+       {TransferShape{.bytes = kMi / 4, .depth = 8}, TransferShape{.bytes = kMi / 2, .depth = 2},
+        TransferShape{.bytes = kMi, .depth = 1}, TransferShape{.bytes = kMi, .depth = 3},
+        TransferShape{.bytes = 4 * kMi, .depth = 2}, TransferShape{}}) {
+    DeepDisk disk(shape.depth);
+    ASSERT_OK(disk.MakeDirectory("/cache", 0700));
+    disk.UseShapes({.write = shape, .read = {}});
+    const JobOptions options{.disk = &disk};
+    Job job = Start(Make({40 * kMi}), options);
+    RunWhole(job, options);
+    EXPECT_EQ(disk.seen().bytes_max, shape.bytes);
+    EXPECT_EQ(disk.seen().at_once_max, shape.depth) << shape.bytes;
+  }
+}
+
+TEST_F(CaptureTest, AnyFileInTransfersOfAnySize) {
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
+    const std::uint32_t bytes = TransferShape::kBytesMin << random_() % 7;
+    fake_.UseShapes({.write = {.bytes = bytes, .depth = 1 + static_cast<std::uint32_t>(random_() % 9)}, .read = {}});
+    Job job = Start(RandomSample(random_, 12 << 20),
+                    {.image_bytes = round % 2 == 0 ? 0 : (1 + random_() % 4) * Image::kAlignment});
+    RunWhole(job);
+  }
 }
 
 TEST_F(CaptureTest, AKeptImageIsTheFilesData) {

@@ -13,8 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "storage/base/transfer_shape.h"
 #include "storage/io/posix_disk.h"
 #include "tests/daemon/data/restore_fixture.h"
+#include "tests/support/deep_disk.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -45,6 +47,50 @@ TEST_F(RestoreTest, ARealDiskGivesTheSame) {
     }
   }
   std::filesystem::remove_all(folder);
+}
+
+TEST_F(RestoreTest, ReadsAsMuchAtOnceAsTheDiskSays) {
+  const std::uint32_t kMi = 1 << 20;
+  for (const TransferShape& shape :
+       {TransferShape{.bytes = kMi / 4, .depth = 8}, TransferShape{.bytes = kMi / 2, .depth = 2},
+        TransferShape{.bytes = kMi, .depth = 1}, TransferShape{.bytes = kMi, .depth = 3},
+        TransferShape{.bytes = 4 * kMi, .depth = 2}, TransferShape{}}) {
+    DeepDisk disk(shape.depth);
+    ASSERT_OK(disk.MakeDirectory("/cache", 0700));
+    disk.UseShapes({.write = {}, .read = shape});
+    Scene scene;
+    AddSource(scene, RandomText(40 * kMi), false, disk);
+    scene.pieces.push_back({0, 0, 0, 0, scene.files[0].size()});
+    scene.expected = scene.files;
+    ExpectRestored(scene, disk, ImageOf(40 * kMi));
+    EXPECT_EQ(disk.seen().bytes_max, shape.bytes);
+    EXPECT_EQ(disk.seen().at_once_max, shape.depth) << shape.bytes;
+    EXPECT_EQ(disk.seen().transfers, 40 * kMi / shape.bytes);
+  }
+}
+
+TEST_F(RestoreTest, AnyPiecesInTransfersOfAnySize) {
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
+    const std::uint32_t bytes = TransferShape::kBytesMin << random_() % 7;
+    fake_.UseShapes({.write = {}, .read = {.bytes = bytes, .depth = 1 + static_cast<std::uint32_t>(random_() % 9)}});
+    const Scene scene = RandomScene(fake_);
+    ExpectRestored(scene, fake_, ImageOf(round % 2 == 0 ? 8 << 20 : kRingBytesMin));
+  }
+}
+
+TEST_F(RestoreTest, APartOfABlockThatCannotBeReadFailsItOnceAllPartsHaveEnded) {
+  fake_.UseShapes({.write = {}, .read = {.bytes = 256 << 10, .depth = 4}});
+  Scene scene;
+  AddSource(scene, RandomText(4 << 20), false, fake_);
+  scene.pieces.push_back({0, 0, 0, 0, scene.files[0].size()});
+  scene.expected = scene.files;
+  for (std::uint64_t nth = 1; nth <= 16; ++nth) {
+    fake_.FailOn({.op = FakeOp::kRead, .nth = nth});
+    std::vector<std::string> variables;
+    const End end = Run(scene, fake_, ImageOf(4 << 20), &variables);
+    EXPECT_EQ(end.status.code(), absl::StatusCode::kUnavailable) << nth;
+    fake_.ClearFaults();
+  }
 }
 
 TEST_F(RestoreTest, ReadsEveryBlockOnceAndOpensEveryFileOnce) {
