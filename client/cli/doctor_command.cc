@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,14 +30,16 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// `cache`: set to the daemon's, if it says so and none was given.
-Finding AskDaemon(const Context& context, std::string* cache) {
+// `cache`: set to the daemon's, if it says so and none was given. `transfers`: what it says of those, if this is its
+// cache.
+Finding AskDaemon(const Context& context, std::string* cache, std::optional<admin::CacheTransfers>* transfers) {
   const auto daemon = context.Daemon();
   const auto status = daemon.ok() ? (*daemon)->StatusOfThisNode() : absl::StatusOr<admin::StatusReply>(daemon.status());
   if (!status.ok()) {
     return {.name = "daemon", .works = false, .needed = false, .detail = std::string(MessageOf(status.status()))};
   }
   if (cache->empty()) *cache = status->cache();
+  if (*cache == status->cache() && status->has_transfers()) *transfers = status->transfers();
   return {.name = "daemon",
           .works = true,
           .needed = false,
@@ -62,9 +65,16 @@ void AskRedundant(Disk& disk, const std::string& cache, std::vector<Finding>& fi
   findings.push_back(ProbeRedundant(disk, config->redundant.path, cache, config->redundant.apart));
 }
 
+// By the daemon's settings; what is wrong with them the arbiter's finding says.
+bool MayProbe() {
+  const auto config = MakeConfig({}, Surroundings::OfThisProcess());
+  return !config.ok() || config->cache.probe;
+}
+
 std::vector<Finding> Examine(const Context& context, const DoctorOptions& options) {
   std::string cache = options.cache;
-  std::vector<Finding> findings = {AskDaemon(context, &cache)};
+  std::optional<admin::CacheTransfers> transfers;
+  std::vector<Finding> findings = {AskDaemon(context, &cache, &transfers)};
   if (cache.empty()) cache = Variable("CAIRN_CACHE");
   if (cache.empty()) cache = fmt::format("/var/tmp/cairn-{}/cache", geteuid());
   const std::string prefix = options.prefix.empty() ? Variable("CAIRN_PREFIX") : options.prefix;
@@ -80,6 +90,7 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
   findings.push_back(ProbePinnedMemory());
   findings.push_back(ProbeWritable(*disk, "cache", cache));
   findings.push_back(ProbeDirectIo(*disk, cache));
+  findings.push_back(transfers ? TellTransfers(*transfers) : FindTransfers(*disk, cache, MayProbe()));
   findings.push_back(ProbePersistence(cache));
   if (!prefix.empty()) {
     findings.push_back(ProbePrefix(*disk, prefix));

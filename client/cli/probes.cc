@@ -21,18 +21,23 @@
 
 #include "client/cli/text.h"
 #include "client/copy/copy.h"
+#include "storage/base/clock.h"
 #include "storage/base/md5_lanes.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
+#include "storage/base/user_name.h"
 #include "storage/io/create_once.h"
+#include "storage/io/device_identity.h"
 #include "storage/io/file_system_kind.h"
 #include "storage/io/io_engine.h"
+#include "storage/place/cache/disk_record.h"
 
 namespace cairn::cli {
 namespace {
 
 constexpr std::size_t kHugePage = 2 << 20;
+constexpr const char* kTransfers = "transfers of the cache";
 constexpr int kMadvCollapse = 25;  // MADV_COLLAPSE, Linux 6.1; the distribution's headers are older
 
 Finding Works(std::string name, bool needed, std::string detail) {
@@ -267,6 +272,50 @@ Finding ProbeDirectIo(Disk& disk, const std::string& directory) {
   if (!direct.ok()) return Fails(kName, false, fmt::format("{}: {}", MessageOf(direct.status()), kInstead));
   if (!*direct) return Fails(kName, false, fmt::format("the file system of {} has none: {}", directory, kInstead));
   return Works(kName, false, "O_DIRECT");
+}
+
+Finding TellTransfers(const admin::CacheTransfers& told) {
+  const auto shape = [](const admin::CacheTransfers::Shape& of, std::uint64_t speed) {
+    return fmt::format("{} x {}{}", Bytes(of.bytes()), of.depth(),
+                       speed == 0 ? std::string() : fmt::format(" ({:.1f} GB/s)", static_cast<double>(speed) / 1e9));
+  };
+  const bool compared = told.measured_us() != 0 && told.compared();
+  std::string detail = fmt::format("writes of {}, reads of {}", shape(told.write(), compared ? told.write_speed() : 0),
+                                   shape(told.read(), compared ? told.read_speed() : 0));
+  if (told.measured_us() != 0) {
+    detail += fmt::format(", measured {}", LocalTime(told.measured_us()));
+    if (!compared) detail += ": the disk is slow or was busy, so that sizes and depths were not compared";
+  }
+  if (!told.why_not_measured().empty()) detail += fmt::format("; {}", told.why_not_measured());
+  const bool works = told.measured_us() != 0;
+  return works ? Works(kTransfers, false, std::move(detail)) : Fails(kTransfers, false, std::move(detail));
+}
+
+Finding FindTransfers(Disk& disk, const std::string& cache, bool probe) {
+  const std::string path = DiskRecordPath(cache, UserName());
+  const auto record = ReadDiskRecord(disk, path);
+  admin::CacheTransfers told;
+  const TransferShapes shapes = record.ok() ? record->shapes : TransferShapes();
+  told.mutable_write()->set_bytes(shapes.write.bytes);
+  told.mutable_write()->set_depth(shapes.write.depth);
+  told.mutable_read()->set_bytes(shapes.read.bytes);
+  told.mutable_read()->set_depth(shapes.read.depth);
+  if (record.ok()) {
+    const auto device = IdentifyDevice(disk, ParentOf(path));
+    const absl::Status counts = device.ok() ? CheckCounts(*record, *device, NowMicros()) : device.status();
+    if (!counts.ok()) told.set_why_not_measured(std::string(MessageOf(counts)));
+    told.set_measured_us(record->measured_us);
+    told.set_compared(record->compared);
+    told.set_write_speed(record->write_speed);
+    told.set_read_speed(record->read_speed);
+  } else if (!probe) {
+    told.set_why_not_measured("cache.probe is off");
+  } else if (!absl::IsNotFound(record.status())) {
+    told.set_why_not_measured(std::string(MessageOf(record.status())));
+  } else {
+    told.set_why_not_measured("not measured yet: a daemon does it once it has written nothing for 10 s");
+  }
+  return TellTransfers(told);
 }
 
 Finding ProbePersistence(const std::string& directory) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "proto/admin.pb.h"
 #include "storage/io/disk.h"
 
 namespace cairn::cli {
@@ -35,6 +36,10 @@ Finding ProbeInodes(Disk& disk, const std::string& directory);  // a directory h
 // cache and /. `apart`: else it is not used (redundant.apart).
 Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache, bool apart);
 Finding ProbeDirectIo(Disk& disk, const std::string& directory);
+// What the daemon says of the transfers of its cache's disk; or, if none says anything, what is in the record that one
+// has left in `cache`, and if there is none why not. `probe`: whether the settings have it measured.
+Finding TellTransfers(const admin::CacheTransfers& told);
+Finding FindTransfers(Disk& disk, const std::string& cache, bool probe);
 Finding ProbePersistence(const std::string& directory);  // not a file system in memory
 
 // Which kinds of file systems ProbeInodes knows, for people.

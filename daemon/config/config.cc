@@ -21,6 +21,7 @@
 #include "daemon/config/tcp_trust.h"
 #include "daemon/config/units.h"
 #include "storage/base/status.h"
+#include "storage/base/transfer_shape.h"
 #include "storage/format/catalogue/scheme.h"
 
 namespace cairn {
@@ -318,6 +319,18 @@ absl::Status SetConfigField(Config& config, std::string_view key, std::string_vi
   return Annotate(SetField(config, *field, value), key);
 }
 
+absl::Status ValidateTransfers(const Config::Cache& cache) {
+  for (const auto& [key, bytes] :
+       {std::pair{"cache.write_bytes", cache.write_bytes}, std::pair{"cache.read_bytes", cache.read_bytes}}) {
+    if (bytes == 0) continue;
+    if (bytes <= TransferShape::kBytesMax && TransferShape{.bytes = static_cast<std::uint32_t>(bytes)}.valid())
+      continue;
+    return InvalidArgument("{}: {} is neither 0 nor a power of two from {} to {}", key, FormatSize(bytes),
+                           FormatSize(TransferShape::kBytesMin), FormatSize(TransferShape::kBytesMax));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateConfig(const Config& config) {
   Config copy = config;
   for (const Field& field : Fields()) {
@@ -333,6 +346,7 @@ absl::Status ValidateConfig(const Config& config) {
                            FormatDuration(config.flush.retry_ms_min), FormatDuration(config.flush.retry_ms_max));
   }
   CAIRN_RETURN_IF_ERROR(ValidateNode(config.cache.node));
+  CAIRN_RETURN_IF_ERROR(ValidateTransfers(config.cache));
   constexpr std::array<std::string_view, 6> kLevels{"trace", "debug", "info", "warn", "error", "off"};
   if (std::ranges::find(kLevels, config.log_level) == kLevels.end()) {
     return InvalidArgument("log_level: \"{}\" is none of {}", config.log_level, fmt::join(kLevels, ", "));

@@ -26,6 +26,9 @@ struct Config {
     std::uint64_t grace_ms = 7 * 86'400'000;         // of what nobody will ask for again; 0: it stays
     std::uint64_t keep_damaged_ms = 7 * 86'400'000;  // what was set aside as damaged; 0: until its room is needed
     bool direct = true;                              // direct I/O where the file system has it
+    bool probe = true;                               // measure which transfers its disk needs, once
+    std::uint64_t write_bytes = 0, read_bytes = 0;   // of one such transfer; 0: as measured
+    std::uint32_t write_depth = 0, read_depth = 0;   // at once; 0: as measured
     bool bypass = true;  // what finds no room goes straight to the prefix; false: it waits for flushes, or is refused
     std::string node;    // this node's name in node.cairn (storage/place/cache/node_identity.h); empty: the host's name
     bool take = false;   // make another node's cache ours: --take-cache only, no key of the file

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "storage/base/transfer_shape.h"
+
 namespace cairn {
 namespace {
 
@@ -57,6 +59,18 @@ const Field kFields[] = {
      "oldest first, when room is needed; 0: only then; can be reloaded",
      CAIRN_U64_(cache.keep_damaged_ms), 0, 3650 * kDayMs},
     {"cache.direct", kSwitch, "direct I/O where the file system has it", CAIRN_BOOL_(cache.direct)},
+    {"cache.probe", kSwitch,
+     "measure once, in the background when nothing is written, which sizes and depth of transfers the cache's disk "
+     "needs; direct I/O only",
+     CAIRN_BOOL_(cache.probe)},
+    {"cache.write_bytes", kSize, "of one write to the cache, a power of two from 256KiB to 16MiB; 0: as measured",
+     CAIRN_U64_(cache.write_bytes), 0, TransferShape::kBytesMax},
+    {"cache.write_depth", kNumber, "such writes of one file at once; 0: as measured", CAIRN_U32_(cache.write_depth), 0,
+     TransferShape::kDepthMax},
+    {"cache.read_bytes", kSize, "of one read of a restore from the cache, as cache.write_bytes; 0: as measured",
+     CAIRN_U64_(cache.read_bytes), 0, TransferShape::kBytesMax},
+    {"cache.read_depth", kNumber, "such reads of one restore at once; 0: as measured", CAIRN_U32_(cache.read_depth), 0,
+     TransferShape::kDepthMax},
     {"cache.bypass", kSwitch,
      "a dataset that finds no room in the cache goes straight to the prefix; false: it waits for flushes that make "
      "room, or "

@@ -17,11 +17,12 @@
 namespace cairn {
 
 AdminDesk::AdminDesk(const Context& context, Runs& runs, const CacheRoom& room, const ImageStore& images,
-                     std::uint64_t incarnation)
+                     const DiskTuner& tuner, std::uint64_t incarnation)
     : context_(context),
       runs_(runs),
       room_(room),
       images_(images),
+      tuner_(tuner),
       incarnation_(incarnation),
       started_(context.now()) {}
 
@@ -71,6 +72,7 @@ admin::StatusReply AdminDesk::StatusHere() const {
   reply.set_cache_bytes_max(room_.bytes_max());
   reply.set_image_bytes_used(images_.used());
   reply.set_image_bytes_max(images_.bytes_max());
+  tuner_.Describe(*reply.mutable_transfers());
   for (const auto& [id, run] : runs_.all()) *reply.add_runs() = StatusOf(*run, context_);
   for (const auto& [prefix, since] : context_.env.pools.prefix.BusySince()) {
     if (context_.now() < since + kHangsAfter || runs_.AnyAt(prefix)) continue;

@@ -14,6 +14,7 @@
 
 #include "daemon/core/cache_room.h"
 #include "daemon/core/context.h"
+#include "daemon/core/disk_tuner.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/nodes.h"
 #include "daemon/core/run.h"
@@ -26,7 +27,7 @@ namespace cairn {
 
 class AdminDesk {
  public:
-  AdminDesk(const Context& context, Runs& runs, const CacheRoom& room, const ImageStore& images,
+  AdminDesk(const Context& context, Runs& runs, const CacheRoom& room, const ImageStore& images, const DiskTuner& tuner,
             std::uint64_t incarnation);
   AdminDesk(const AdminDesk&) = delete;
 
@@ -56,6 +57,7 @@ class AdminDesk {
   Runs& runs_;
   const CacheRoom& room_;
   const ImageStore& images_;
+  const DiskTuner& tuner_;
   const std::uint64_t incarnation_;
   const SteadyTime started_;
 };

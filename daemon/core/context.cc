@@ -14,6 +14,8 @@ void Warnings::Add(std::string text) {
 
 void Transfers::Begun() {
   ++under_way_;
+  ++begun_;
+  if (give_way_) give_way_();
   yielding_.UrgentBegan();
 }
 

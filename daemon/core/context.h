@@ -45,6 +45,10 @@ class Transfers {
   void Ended();
   // Runs `done` once none is under way: now, or when the last one ends.
   void WhenNone(std::function<void()> done);
+  // Runs within each Begun: whatever uses the same disk stops. Once.
+  void OnBegun(std::function<void()> give_way) { give_way_ = std::move(give_way); }
+  std::uint32_t under_way() const { return under_way_; }
+  std::uint64_t begun() const { return begun_; }  // since the start
   // What the restores among them read together.
   SharedBlocks& blocks() { return blocks_; }
 
@@ -52,7 +56,8 @@ class Transfers {
   SharedBlocks blocks_;
   Throttle& yielding_;
   std::uint32_t under_way_ = 0;
-  std::function<void()> when_none_;
+  std::uint64_t begun_ = 0;
+  std::function<void()> when_none_, give_way_;
 };
 
 struct Context {

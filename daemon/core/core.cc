@@ -14,6 +14,7 @@
 #include "daemon/core/call.h"
 #include "daemon/core/commands.h"
 #include "daemon/core/context.h"
+#include "daemon/core/disk_tuner.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/openings.h"
 #include "daemon/core/rebuild_command.h"
@@ -108,6 +109,7 @@ class StrandCore final : public Core, private Connections {
   FlushSlots slots_;
   Transfers transfers_;
   Context context_;
+  DiskTuner tuner_;
   ImageStore images_;
   CacheRoom room_;
   Runs runs_;
@@ -124,6 +126,7 @@ StrandCore::StrandCore(const Config& config, const Environment& environment)
     : slots_(config.flush.bytes_per_s, config.flush.beside_captures),
       transfers_(slots_.throttle),
       context_{.env = environment, .config = config, .warnings = &warnings_, .transfers = &transfers_},
+      tuner_(context_, [this] { return slots_.copies() > 0; }),
       images_(context_, config.image.bytes_max),
       room_(context_),
       runs_(context_, room_,
@@ -133,7 +136,9 @@ StrandCore::StrandCore(const Config& config, const Environment& environment)
       sessions_(context_, images_, *this),
       openings_(context_, *this, runs_, sessions_),
       requests_(context_, sessions_),
-      desk_(context_, runs_, room_, images_, environment.random()) {}
+      desk_(context_, runs_, room_, images_, tuner_, environment.random()) {
+  transfers_.OnBegun([this] { tuner_.GiveWay(); });
+}
 
 std::unique_ptr<Run> StrandCore::MakeRun(const RunId& run, const std::string& prefix_path,
                                          std::shared_ptr<CacheFolder> folder) {
@@ -184,6 +189,7 @@ absl::Status StrandCore::EnterCachedRuns() {
   context_.loop().Run([&] {
     for (const std::string& warning : own.warnings) context_.Warn(warning);
     runs_.Enter(std::move(cached));
+    tuner_.Begin();
   });
   return absl::OkStatus();
 }
@@ -277,6 +283,7 @@ bool StrandCore::AnyCaptured() const {
 void StrandCore::Quiesce(std::function<void(bool all_local)> done) {
   Post([this, done = std::move(done)] {
     context_.phase = std::max(context_.phase, Phase::kQuiescing);
+    tuner_.Stop();
     for (const auto& [id, run] : runs_.all()) run->Quiesce();
     on_quiesced_.push_back(done);
     if (quiesce_timer_ == 0) {
@@ -313,6 +320,7 @@ void StrandCore::EndQuiescing(bool all_local) {
 void StrandCore::Stop(std::function<void()> done) {
   Post([this, done = std::move(done)] {
     context_.phase = Phase::kStopping;
+    tuner_.Stop();
     for (const auto& [id, run] : runs_.all()) run->Stop();
     transfers_.WhenNone([this, done] {
       images_.Stop();

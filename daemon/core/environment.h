@@ -4,6 +4,8 @@
 #ifndef CAIRN_DAEMON_CORE_ENVIRONMENT_H_
 #define CAIRN_DAEMON_CORE_ENVIRONMENT_H_
 
+#include <absl/status/statusor.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -16,6 +18,7 @@
 #include "daemon/data/work_pool.h"
 #include "daemon/peers/access.h"
 #include "storage/io/disk.h"
+#include "storage/io/disk_probe.h"
 #include "storage/place/arbiter/arbiter_record.h"
 
 namespace cairn {
@@ -59,6 +62,10 @@ struct Environment {
   // Does the batch system say that the job (a number of Slurm's) is over? Blocks, for seconds at most. Any thread.
   // Null: there is nobody to ask.
   std::function<bool(const std::string& job)> job_is_over = nullptr;
+  // Measures the disk of the cache, with a scratch file of that path, until `stop` says so (storage/io/disk_probe.h).
+  // Blocks for about a second. Any thread. Null: it is not measured.
+  std::function<absl::StatusOr<DiskSpeeds>(const std::string& path, const std::function<bool()>& stop)>
+      probe_cache_disk = nullptr;
   // Who holds images for the daemon after this one, and what the one before has left; null: nobody.
   std::shared_ptr<Deposits> deposits = nullptr;
 };

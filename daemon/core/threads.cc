@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "daemon/process/memory_limit.h"
+#include "daemon/process/probe_cache.h"
 #include "daemon/process/slurm.h"
 #include "storage/base/clock.h"
 #include "storage/base/host_name.h"
@@ -101,6 +102,10 @@ class ThreadedCoreImpl final : public ThreadedCore {
         .arbiters = arbiters_,
         .peers = peers_,
         .job_is_over = JobIsOver(config.slurm.squeue),
+        .probe_cache_disk =
+            [cache = config.cache.path](const std::string& path, const std::function<bool()>& stop) {
+              return ProbeCacheDisk(FolderOfDevice(cache), path, stop);
+            },
         .deposits = std::move(deposits),
     };
     CAIRN_ASSIGN_OR_RETURN(core_, Core::Start(config, environment));

@@ -53,7 +53,9 @@ void Daemon::Start() {
     const std::string log = folder_ + "/log";
     if (std::freopen(log.c_str(), "a", stderr) == nullptr) std::_Exit(127);
     execl(program, program, "--single-user", "--config", (folder_ + "/cairnd.toml").c_str(), "--runtime-dir",
-          (folder_ + "/run").c_str(), "--cache", (folder_ + "/cache").c_str(), nullptr);
+          (folder_ + "/run").c_str(), "--cache", (folder_ + "/cache").c_str(),
+          // Its cache is always a new one: it would be measured again in the middle of our measurements.
+          "--cache-probe", "false", nullptr);
     std::_Exit(127);
   }
   for (int i = 0; i < 10000 && access(socket.c_str(), F_OK) != 0; ++i) {

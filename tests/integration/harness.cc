@@ -68,8 +68,9 @@ Harness::~Harness() {
 
 Process::Options Harness::DaemonOptions(const std::vector<std::string>& flags) const {
   Process::Options options;
-  options.arguments = {DataPath("daemon/cairnd"), "--single-user", "--runtime-dir", runtime_dir(), "--cache", cache(),
-                       "--image-bytes-max",       "512MiB",        "--lease-term",  "1s"};
+  options.arguments = {
+      DataPath("daemon/cairnd"), "--single-user", "--runtime-dir", runtime_dir(), "--cache",       cache(),
+      "--image-bytes-max",       "512MiB",        "--lease-term",  "1s",          "--cache-probe", "false"};
   options.arguments.insert(options.arguments.end(), flags.begin(), flags.end());
   options.environment = {{"CAIRN_CONFIG", folder_ + "/cairnd.toml"}};
   std::ofstream(folder_ + "/cairnd.toml", std::ios::app).flush();

@@ -12,11 +12,17 @@
 #include <vector>
 
 #include "storage/base/checksum.h"
+#include "storage/base/clock.h"
+#include "storage/base/path.h"
+#include "storage/base/user_name.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/records.h"
+#include "storage/io/device_identity.h"
+#include "storage/io/disk.h"
 #include "storage/io/file_system_kind.h"
 #include "storage/io/posix_disk.h"
+#include "storage/place/cache/disk_record.h"
 #include "storage/place/prefix/prefix.h"
 #include "tests/client/cli/file_fixture.h"
 #include "tests/support/status_matchers.h"
@@ -229,10 +235,11 @@ TEST_F(FileCommandsTest, DoctorTriesEachMechanismAndLeavesNothingBehind) {
   const json& prefix = report["findings"].at(report["findings"].size() - 2);
   EXPECT_EQ(prefix["exclusive_creation"], "by hard links");
   EXPECT_NE(prefix["detail"].get<std::string>().find("; exclusive creation: by hard links"), std::string::npos);
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "daemon", "peer credentials", "sealed shared memory", "huge pages for images", "idle priority",
-                       "copies past the caches", "parallel MD5", "io_uring", "pinned images", "cache",
-                       "direct I/O in the cache", "cache survives a reboot", "prefix", "inodes of the prefix"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"daemon", "peer credentials", "sealed shared memory", "huge pages for images",
+                                      "idle priority", "copies past the caches", "parallel MD5", "io_uring",
+                                      "pinned images", "cache", "direct I/O in the cache", "transfers of the cache",
+                                      "cache survives a reboot", "prefix", "inodes of the prefix"}));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/cache"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/prefix"));
 }
@@ -243,6 +250,39 @@ TEST_F(FileCommandsTest, DoctorTellsByWhatACopyOfARunIsKnown) {
   ExpectSaid(run, 1,
              "no       inodes of the prefix: file system of kind 0x9fa0, which is not known: a copy of the run's "
              "directory is told from it by its path");
+}
+
+TEST_F(FileCommandsTest, DoctorSaysWhichTransfersTheCacheGetsAndWhyTheyWereNotMeasured) {
+  const auto doctor = [this](const std::string& probe) {
+    const std::string settings = Write("cairnd.toml", "[cache]\nprobe = " + probe + "\n");
+    return testing::RunCairn({"doctor", "--cache", folder_}, {{"CAIRN_CONFIG", settings}}).out;
+  };
+  const std::string unknown = "no       transfers of the cache: writes of 4.0 MiB x 8, reads of 4.0 MiB x 8; ";
+  EXPECT_NE(doctor("true").find(unknown + "not measured yet: a daemon does it"), std::string::npos) << doctor("true");
+  EXPECT_NE(doctor("false").find(unknown + "cache.probe is off"), std::string::npos) << doctor("false");
+
+  const auto disk = MakePosixDisk();
+  const std::string path = DiskRecordPath(folder_, UserName());
+  ASSERT_TRUE(MakeDirectories(*disk, ParentOf(path)).ok());
+  auto device = IdentifyDevice(*disk, ParentOf(path));
+  ASSERT_TRUE(device.ok()) << device.status();
+  DiskRecord record{.device = *device,
+                    .measured_us = NowMicros(),
+                    .compared = true,
+                    .shapes = {.write = {.bytes = 1 << 20, .depth = 4}, .read = {.bytes = 256 << 10, .depth = 16}},
+                    .write_speed = 3'000'000'000,
+                    .read_speed = 6'540'000'000};
+  ASSERT_TRUE(WriteDiskRecord(*disk, path, record).ok());
+  const std::string known =
+      "works    transfers of the cache: writes of 1.0 MiB x 4 (3.0 GB/s), reads of 256.0 KiB x 16 (6.5 GB/s), "
+      "measured ";
+  EXPECT_NE(doctor("true").find(known), std::string::npos) << doctor("true");
+
+  record.device.kernel = "2.6.32";
+  ASSERT_TRUE(WriteDiskRecord(*disk, path, record).ok());
+  EXPECT_NE(doctor("true").find("; measured under kernel 2.6.32, this is "), std::string::npos) << doctor("true");
+  Write(UserName() + "/disk.cairn", "no record");
+  EXPECT_NE(doctor("true").find(unknown + path), std::string::npos) << doctor("true");
 }
 
 TEST_F(FileCommandsTest, DoctorLooksAtTheFolderThatIsRedundantItself) {

@@ -217,6 +217,11 @@ TEST(ConfigTest, FieldsAreCheckedAgainstEachOther) {
   EXPECT_THAT(error_after([](Config& c) { c.cache.path = "relative"; }), HasSubstr("cache.path"));
   EXPECT_THAT(error_after([](Config& c) { c.flush.retry_ms_min = c.flush.retry_ms_max + 1; }), HasSubstr("retry_min"));
   EXPECT_THAT(error_after([](Config& c) { c.log_level = "loud"; }), HasSubstr("log_level"));
+  EXPECT_EQ(error_after([](Config& c) { c.cache.write_bytes = c.cache.read_bytes = 256 << 10; }), "");
+  EXPECT_EQ(error_after([](Config& c) { c.cache.write_bytes = c.cache.read_bytes = 16 << 20; }), "");
+  EXPECT_THAT(error_after([](Config& c) { c.cache.write_bytes = 3 << 20; }), HasSubstr("cache.write_bytes: 3MiB"));
+  EXPECT_THAT(error_after([](Config& c) { c.cache.read_bytes = 4096; }), HasSubstr("cache.read_bytes: 4KiB"));
+  EXPECT_THAT(error_after([](Config& c) { c.cache.read_bytes = 1ull << 40; }), HasSubstr("cache.read_bytes: 1TiB"));
   EXPECT_EQ(error_after([](Config& c) { c.cache.node = std::string(64, 'n'); }), "");
   EXPECT_THAT(error_after([](Config& c) { c.cache.node = std::string(65, 'n'); }), HasSubstr("cache.node: longer"));
   EXPECT_THAT(error_after([](Config& c) { c.cache.node = "node\n7"; }), HasSubstr("cache.node: contains"));

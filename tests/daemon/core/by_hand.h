@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "daemon/core/context.h"
+#include "storage/io/disk_probe.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/stepped.h"
 
@@ -16,7 +18,8 @@ namespace cairn {
 
 class ByHand {
  public:
-  explicit ByHand(PeerAccess* peers = nullptr) : peers_(peers) {}
+  using Probe = std::function<absl::StatusOr<DiskSpeeds>(const std::string&, const std::function<bool()>&)>;
+  explicit ByHand(PeerAccess* peers = nullptr, Probe probe = nullptr) : peers_(peers), probe_(std::move(probe)) {}
   ByHand(const ByHand&) = delete;
 
   // Each has a stepper of its own: `cache.Step()` runs the next job of the cache's pool and nothing else.
@@ -39,6 +42,7 @@ class ByHand {
   SteppedLanes prefix_pool_{prefix, 1}, flush_{others, 1}, growing_{others, 1}, far_{others, 1};
   SteppedWorkPool work_{others, 1};
   PeerAccess* const peers_;
+  const Probe probe_;
   std::uint64_t last_random_ = 0;
   Warnings warnings_;
   Throttle yielding_{0};
@@ -63,7 +67,8 @@ class ByHand {
           .process = {.user = "me", .host = "node", .pid = 1},
           .arbiters = PrefixArbiters(),
           .peers = peers_,
-          .job_is_over = [this](const std::string& job) { return job_is_over != nullptr && job_is_over(job); }},
+          .job_is_over = [this](const std::string& job) { return job_is_over != nullptr && job_is_over(job); },
+          .probe_cache_disk = probe_},
       .config = {},
       .phase = Phase::kServing,
       .warnings = &warnings_,

@@ -46,6 +46,7 @@ CoreHarness::CoreHarness(Disk* cache_disk, Disk* prefix_disk) : cache_disk_(cach
   config.cache.bytes_max = 1 << 30;
   config.cache.keep_damaged_ms = 0;  // the fake disks' clocks count operations
   config.cache.keep = 1000;
+  config.cache.probe = false;  // of no use here, and it would count as operations of fake disks
   config.image.bytes_max = 64 << 20;
   config.flush.every = 0;
   config.flush.retry_ms_min = 1;

@@ -1,0 +1,51 @@
+#include "daemon/process/probe_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "storage/base/path.h"
+#include "storage/base/status.h"
+#include "storage/base/unique_fd.h"
+#include "storage/io/posix_disk.h"
+
+namespace cairn {
+namespace {
+
+// The kernel frees the lock when the descriptor is closed. A folder that cannot be opened or locked keeps nobody away:
+// two that measure at once both find less, and much the same choice.
+absl::StatusOr<UniqueFd> TakeTurn(const std::string& shared) {
+  UniqueFd fd(::open(shared.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return Aborted("{}: another daemon measures this disk", shared);
+  }
+  return fd;
+}
+
+}  // namespace
+
+std::string FolderOfDevice(const std::string& path) {
+  struct stat of_path {};
+  if (::stat(path.c_str(), &of_path) != 0) return path;
+  std::string highest = path;
+  for (std::string folder = path; folder != "/";) {
+    folder = ParentOf(folder);
+    struct stat of_folder {};
+    if (::stat(folder.c_str(), &of_folder) != 0 || of_folder.st_dev != of_path.st_dev) break;
+    if (::access(folder.c_str(), R_OK) == 0) highest = folder;
+  }
+  return highest;
+}
+
+absl::StatusOr<DiskSpeeds> ProbeCacheDisk(const std::string& shared, const std::string& path,
+                                          const std::function<bool()>& stop) {
+  CAIRN_ASSIGN_OR_RETURN(const UniqueFd turn, TakeTurn(shared));
+  const auto disk = MakePosixDisk({.engine = {.idle = true}});
+  CAIRN_RETURN_IF_ERROR(RemoveScratch(*disk, path));
+  return ProbeDisk(*disk, path, {}, stop);
+}
+
+}  // namespace cairn
