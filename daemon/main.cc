@@ -214,7 +214,7 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   const std::shared_ptr<Deposits> deposits =
       supervisor ? supervisor->deposits()
                  : DepositsWithService(surroundings.variable("NOTIFY_SOCKET"), surroundings.variable("FDSTORE"));
-  WatchFolders drains;  // begun when the server is ready, of which they are no part
+  WatchFolders drains;  // the server borrows it; the drains begin when that is ready
   const absl::StatusOr<std::unique_ptr<Server>> started =
       Server::Start(config, supervisor ? Server::Clients::kAdmitted : Server::Clients::kListenedFor, deposits, drains);
   if (!started.ok()) return give_up(kCannotStart, MessageOf(started.status()));

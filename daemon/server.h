@@ -32,7 +32,7 @@ class Server {
   // Reads the cache, opens the doors; ready when it returns. REQUIRES: the locks of this configuration (TakeLocks).
   // kAdmitted: applications are not listened for at cairnd.sock, a supervisor hands their connections over.
   // `deposits`: who holds images for the daemon after this one; what the one before has left is taken up here. Null:
-  // nobody. `drains`: of which a status tells, too; borrowed, outlives the server.
+  // nobody. `drains`: a status tells of these, too; borrowed, they outlive the server.
   // Any error: a place cannot be used, an address is taken: the message says which and why.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Config& config, Clients clients,
                                                        std::shared_ptr<Deposits> deposits, const WatchFolders& drains);

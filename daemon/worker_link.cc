@@ -125,8 +125,10 @@ WorkerCounters CountersOf(const admin::StatusReply& status, std::uint64_t connec
     const bool stands = drain.state() == "failed" || drain.state() == "ended";
     counters.drains_failing += stands || drain.failed() > 0 ? 1 : 0;
     counters.drain_bytes_left += drain.bytes_left();
-    // What waits for anything but time may wait for good.
-    at_work = at_work || drain.state() == "bringing" || drain.state() == "settling";
+    // What waits for anything but time may wait for good. The first look at a large folder may take longer than an idle
+    // worker is kept. A full target is tried every 30 s: that is work.
+    const bool begins = drain.passed_us() == 0 && (drain.state() == "starting" || drain.state() == "looking");
+    at_work = at_work || begins || drain.state() == "bringing" || drain.state() == "settling";
   }
   counters.busy = connections > 0 || counters.sessions > 0 || counters.flushes > 0 || at_work ||
                           status.hung_size() > 0 || status.quiescing() || wanted_elsewhere

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "client/cli/text.h"
@@ -18,6 +19,8 @@ namespace cairn::cli {
 namespace {
 
 constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
+// A supervisor that was not restarted yet since this command came: its workers do not count drains.
+constexpr std::size_t kRowBytesMin = offsetof(WorkerStatus, counters) + offsetof(WorkerCounters, drains);
 constexpr std::size_t kBytesMax = sizeof(SupervisorStatus) + std::size_t{kStatusRowsMax} * sizeof(WorkerStatus);
 
 std::string UserOf(const WorkerStatus& worker) {
@@ -89,15 +92,18 @@ absl::StatusOr<AllUsers> ParseAllUsers(std::string_view bytes) {
   if (bytes.size() < sizeof all.supervisor) return DataLoss("{} bytes, and no status", bytes.size());
   std::memcpy(&all.supervisor, bytes.data(), sizeof all.supervisor);
   const SupervisorStatus& head = all.supervisor;
-  if (head.magic != kStatusMagic || head.row_bytes != sizeof(WorkerStatus) || head.rows > kStatusRowsMax) {
+  if (head.magic != kStatusMagic || head.row_bytes < kRowBytesMin || head.row_bytes > sizeof(WorkerStatus) ||
+      head.row_bytes % sizeof(std::uint64_t) != 0 || head.rows > kStatusRowsMax) {
     return DataLoss("a status of another version of cairnd");
   }
   const std::string_view rows = bytes.substr(sizeof head);
-  if (rows.size() != std::size_t{head.rows} * sizeof(WorkerStatus)) {
+  if (rows.size() != std::size_t{head.rows} * head.row_bytes) {
     return DataLoss("{} bytes of {} workers", rows.size(), head.rows);
   }
   all.workers.resize(head.rows);
-  if (head.rows > 0) std::memcpy(all.workers.data(), rows.data(), rows.size());
+  for (std::size_t i = 0; i < all.workers.size(); ++i) {
+    std::memcpy(&all.workers[i], rows.data() + i * head.row_bytes, head.row_bytes);
+  }
   return all;
 }
 

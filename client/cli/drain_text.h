@@ -10,8 +10,7 @@
 
 namespace cairn::cli {
 
-// "3 of 12 files, 1.0 GiB of 4.0 GiB, 200.0 MiB/s, 15 s left". `bytes_per_s`, `left_ms`: 0 is told for the first one,
-// and not for the second.
+// "3 of 12 files, 1.0 GiB of 4.0 GiB, 200.0 MiB/s, 15 s left". A rate of 0 is shown, a time of 0 is not.
 struct DrainPace {
   std::uint64_t files = 0, files_all = 0, bytes = 0, bytes_all = 0, bytes_per_s = 0, left_ms = 0;
 };

@@ -33,7 +33,7 @@ void DescribePass(const DrainProgress& progress, std::int64_t began_ns, admin::D
   pass.set_bytes_per_s(static_cast<std::uint64_t>(per_s));
   if (pass.bytes_per_s() == 0 || bytes == bytes_all) return;
   const double left_ms = static_cast<double>(bytes_all - bytes) * 1e3 / per_s;
-  pass.set_left_ms(std::max<std::uint64_t>(static_cast<std::uint64_t>(left_ms), 1));
+  pass.set_left_ms(static_cast<std::uint64_t>(std::clamp(left_ms, 1.0, 1e18)));
 }
 
 }  // namespace
@@ -62,13 +62,14 @@ void FolderState::Trouble(const absl::Status& status) {
 }
 
 void FolderState::Ended(const absl::Status& status) {
-  if (!status.ok()) Trouble(status);
+  if (status.ok()) return;  // as it was told
+  Trouble(status);
   const absl::MutexLock lock(&mutex_);
-  ended_ = true;
+  broken_ = true;
 }
 
 std::string FolderState::StateNow() const {
-  if (ended_) return "ended";
+  if (broken_) return "ended";
   if (ending_) return "ending";
   if (!progress_.open) return trouble_.ok() ? "starting" : "failed";
   if (progress_.began_ns != 0) return progress_.bringing_ns != 0 ? "bringing" : "looking";

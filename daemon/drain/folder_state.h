@@ -40,7 +40,7 @@ class FolderState {
   DrainProgress progress_;
   std::atomic<bool> ending_{false};
   mutable absl::Mutex mutex_;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // it has ended by an error
   absl::Status trouble_ ABSL_GUARDED_BY(mutex_);
   std::int64_t trouble_since_us_ ABSL_GUARDED_BY(mutex_) = 0;
   // What the last pass has left behind.

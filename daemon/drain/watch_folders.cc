@@ -115,12 +115,12 @@ struct WatchFolders::Watch {
     DrainWatchOptions options = OptionsOf(folder);
     options.drain.progress = &state.progress();
     options.passed = [&](const DrainReport& report) {
-      log.Passed(report);
       state.Passed(report);
+      log.Passed(report);
     };
     options.trouble = [&](const absl::Status& status) {
-      log.Trouble(status);
       state.Trouble(status);
+      log.Trouble(status);
     };
     WatchAndDrain(*disk, options, stop);
   }
@@ -166,6 +166,12 @@ std::shared_ptr<WatchFolders::Watch> WatchFolders::Begin(const DrainFolder& fold
 }
 
 void WatchFolders::Set(const std::vector<DrainFolder>& folders) {
+  // Told when nobody waits for the lock any more: a log may hang.
+  for (const DrainFolder& folder : Change(folders)) spdlog::info("drains {} to {}", folder.from, folder.to);
+}
+
+std::vector<DrainFolder> WatchFolders::Change(const std::vector<DrainFolder>& folders) {
+  std::vector<DrainFolder> begun;
   const absl::MutexLock lock(&mutex_);
   std::map<std::string, std::shared_ptr<Watch>> before = std::exchange(watches_, {});
   std::erase_if(ending_, [](const auto& watch) { return watch->WaitForEnd(SteadyNow()); });
@@ -179,12 +185,13 @@ void WatchFolders::Set(const std::vector<DrainFolder>& folders) {
     std::shared_ptr<Watch> after = known == before.end() ? nullptr : known->second;
     if (after) after->TellToEnd();
     watches_[folder.from] = Begin(folder, std::move(after));
-    spdlog::info("drains {} to {}", folder.from, folder.to);
+    begun.push_back(folder);
   }
   for (auto& [from, watch] : before) {
     watch->TellToEnd();
     ending_.push_back(std::move(watch));
   }
+  return begun;
 }
 
 void WatchFolders::Stop() {

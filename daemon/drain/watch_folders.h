@@ -38,6 +38,7 @@ class WatchFolders {
   struct Watch;
 
   static std::shared_ptr<Watch> Begin(const DrainFolder& folder, std::shared_ptr<Watch> after);
+  std::vector<DrainFolder> Change(const std::vector<DrainFolder>& folders);  // those that it begins
 
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);  // by the folder that is drained

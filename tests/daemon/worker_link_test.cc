@@ -46,6 +46,7 @@ TEST(CountersOfTest, AllThatIsUnderWayIsNeeded) {
       {"a prefix that hangs", [](auto& status) { status.add_hung(); }},
       {"its end", [](auto& status) { status.set_quiescing(true); }},
       {"a drain that brings", [](auto& status) { status.add_drains()->set_state("bringing"); }},
+      {"the first look", [](auto& status) { status.add_drains()->set_state("looking"); }},
       {"files that settle", [](auto& status) { status.add_drains()->set_state("settling"); }},
   };
   for (const auto& [what, change] : all) {
@@ -63,6 +64,7 @@ TEST(CountersOfTest, DrainsAreCountedAndOneThatCannotGoOnHoldsNoWorker) {
     drain.set_state(state);
     drain.set_trouble("no news, only looks");
     drain.set_bytes_left(5);
+    drain.set_passed_us(1);
   }
   WorkerCounters counters = CountersOf(status, 0, false);
   EXPECT_EQ(counters.busy, 0u);

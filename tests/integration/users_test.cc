@@ -208,7 +208,7 @@ TEST_F(UsersTest, AWorkerEndsOnceThereIsNothingToDoAndNotBefore) {
 }
 
 TEST_F(UsersTest, DrainsAreCountedAndAWorkerStaysWhileItBringsSomething) {
-  constexpr int kFiles = 8;  // of 1 MiB
+  constexpr int kFiles = 12;  // of 1 MiB, one in a second
   const std::string name = AccountOf(kAlice)->name, from = folder_ + "/bb-" + name, to = folder_ + "/pfs-" + name;
   for (const std::string& folder : {from, to}) {
     fs::create_directory(folder);
@@ -221,7 +221,7 @@ TEST_F(UsersTest, DrainsAreCountedAndAWorkerStaysWhileItBringsSomething) {
   }
   std::ofstream(folder_ + "/cairnd.toml", std::ios::app)
       << "[[drain]]\nfrom = \"" << folder_ << "/bb-%u\"\nto = \"" << folder_
-      << "/pfs-%u\"\nsettle = \"0\"\nbandwidth = \"2 MB/s\"\nparallel = 1\n";
+      << "/pfs-%u\"\nsettle = \"0\"\nbandwidth = \"1 MB/s\"\nparallel = 1\n";
   Start({"--supervisor-idle", "1s"});
   EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 1, CAIRN_LEVEL_PREFIX); }), 0);
   EXPECT_TRUE(Within([&] { return Workers()[kAlice].counters.drain_bytes_left > 0; }));

