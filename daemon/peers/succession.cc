@@ -7,8 +7,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// See tenure.cc: a holder writes so often, a challenger looks so often.
-constexpr int kWritesInTerm = 6, kLooksInTerm = 10;
+// See tenure.cc: a holder writes so often.
+constexpr int kWritesInTerm = 6;
 constexpr milliseconds kSilentAtLeast(2'000);
 // A member that has lost its coordinator notices within half a term, and takes over within 1.2 terms after that.
 constexpr int kTermsUntilTaken = 3;
@@ -59,7 +59,8 @@ bool Succession::LivesAndStays(Time now) const {
 }
 
 bool Succession::IsExpected(Time now) const {
-  const milliseconds silent = std::max(kSilentAtLeast, 2 * own_term_ / kLooksInTerm);
+  // A metadata server that is busy for a few seconds, as when a job starts, has not fallen silent.
+  const milliseconds silent = std::max(kSilentAtLeast, own_term_ / 2);
   if (!answered_ || now >= *answered_ + silent) return false;
   return epoch_ != 0 && !nobody_is_left_ && !LivesAndStays(now);
 }

@@ -28,7 +28,7 @@ class Succession {
 
   // By the arbiter's last word, which is not old: the newest lease is held, and whoever holds it has not renewed it of
   // late, or has just come. So it will be taken over within its term, or links will lead to whoever holds it. Not so if
-  // - the arbiter has been silent for two looks (and for 2 s),
+  // - the arbiter has been silent for half a term (and for 2 s),
   // - the holder renews it: then it lives, and nobody takes over,
   // - it was last written three terms ago: who lives of its members would have taken over. (By wall clocks. If they do
   //   not agree, this says too early that there is nobody, or waits for a take-over of this member's own.)

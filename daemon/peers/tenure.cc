@@ -147,7 +147,7 @@ void Tenure::TryFirst(coordinator_lease::Found found) {
 }
 
 void Tenure::Take(coordinator_lease::Found found, bool lapsed) {
-  const bool gathers = remaking_ ? record_.gathers : lapsed && !given_.has_table() && !succession_.nobody_is_left();
+  const bool gathers = remaking_ ? this->gathers() : lapsed && !given_.has_table() && !succession_.nobody_is_left();
   record_ = given_.self;
   record_.gathers = gathers;
   record_.written_us = Microseconds(given_.clocks.wall());

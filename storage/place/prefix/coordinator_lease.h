@@ -46,7 +46,7 @@ struct CoordinatorRecord {
   // waited. kEnded: it was live, and acts no more, so that the next may be made at once.
   enum class State : std::uint8_t { kTaking, kLive, kEnded };
   State state = State::kTaking;
-  // By the holder's wall clock; 0: it does not say. Wall clocks do not agree: no right to act comes of this.
+  // By the holder's wall clock; 0: it does not say. Wall clocks do not agree: it only says how long to wait for others.
   std::int64_t written_us = 0;
   // Its holder has waited for the term of one that did not end, and knows nobody of those whom that one coordinated:
   // they come within half a term after it was made.

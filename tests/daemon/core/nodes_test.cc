@@ -375,12 +375,12 @@ TEST_F(NodesTest, APrefixThatFallsSilentEndsTheWait) {
   Pass(std::chrono::seconds(3));
   PassWithoutPrefix(std::chrono::milliseconds(1'900));
   EXPECT_FALSE(early->has_value()) << "5 s as always";
-  PassWithoutPrefix(std::chrono::milliseconds(700));
+  PassWithoutPrefix(std::chrono::milliseconds(4'200));
   ASSERT_TRUE(early->has_value());
   EXPECT_FALSE(**early);
   const auto late = WhenAllKnown();
   Pass(std::chrono::seconds(4));
-  PassWithoutPrefix(std::chrono::milliseconds(2'600));
+  PassWithoutPrefix(std::chrono::milliseconds(6'200));
   ASSERT_TRUE(late->has_value());
   EXPECT_FALSE(**late);
 }

@@ -59,10 +59,10 @@ TEST_F(SuccessionTest, ALeaseThatStandsStillWillBeTakenOver) {
   EXPECT_TRUE(IsExpected(seconds(14)));
 }
 
-TEST_F(SuccessionTest, AnArbiterThatIsSilentForTwoLooksIsNotWaitedFor) {
+TEST_F(SuccessionTest, AnArbiterThatIsSilentForHalfATermIsNotWaitedFor) {
   LookOn(Lease(3, 50), seconds(0), milliseconds(2'500));
-  EXPECT_TRUE(IsExpected(milliseconds(4'799)));
-  EXPECT_FALSE(IsExpected(milliseconds(4'800)));
+  EXPECT_TRUE(IsExpected(milliseconds(8'399)));
+  EXPECT_FALSE(IsExpected(milliseconds(8'400)));
   succession_.Answered(At(seconds(9)));
   EXPECT_TRUE(IsExpected(seconds(9)));
   Succession quick(milliseconds(500));
