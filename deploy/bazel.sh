@@ -25,14 +25,14 @@ sources_ahead() {
   local targets sources objects
   targets=$(printf ' + %s' "$@")
   # If this fails, the build will say why.
-  sources=$(run_bazel query --noimplicit_deps --nohost_deps "filter('[.]cc?\$', deps(${targets# + }))" 2>/dev/null |
-    wc -l) || sources=0
+  sources=$(run_bazel query --noimplicit_deps --nohost_deps \
+    "filter('[.]cc?\$', deps(${targets# + }))" 2>/dev/null | wc -l) || sources=0
   objects=$(find bazel-bin/ -name '*.o' 2>/dev/null | wc -l) || objects=0
   echo $((sources > objects ? sources - objects : 0))
 }
 
-# Bazel's progress, line by line, as build_shown says. Bazel learns how many steps there are as it goes: halfway it knows
-# of half of them. So there are at least $1. Steps whose results it still has count as done. $2: when the build began.
+# Bazel's progress, line by line, as build_shown says. Bazel learns how many steps there are as it goes: halfway it
+# knows of half of them. So there are at least $1. Steps whose results it still has count as done. $2: when the build began.
 show_progress() {
   local steps_min=$1 started=$2 line done_steps all_steps what share next_at=$((SECONDS + 5)) width=80 on_terminal=0
   local progress='^\[([0-9,]+) / ([0-9,]+)\] ?(.*)$'
