@@ -120,7 +120,7 @@ absl::StatusOr<DatasetPtr> DatasetEntry::Make(const Launch& launch, Rank rank, L
   return dataset;
 }
 
-// Who asks for nothing is refused nothing; what may go makes room all the same.
+// A request for 0 bytes is never refused. Room is made for what is there all the same.
 absl::Status DatasetEntry::ReserveFor(std::uint64_t bytes, const DatasetPtr& spare) {
   const absl::Status room = given_.cache.Reserve(bytes, spare);
   return bytes == 0 ? absl::OkStatus() : room;

@@ -26,7 +26,8 @@ struct SocketAddress {
 ssize_t SendWithDescriptor(int socket, std::string_view bytes, int fd, SocketAddress to = {});
 
 // Receives as recv(2) does with `flags`, and is not interrupted by a signal. `fd` gets the descriptor that came along,
-// which no program that is started inherits; not valid: none came. The kernel closes all but the first.
+// which no program that is started inherits; not valid: none came, or this process may open no more. The kernel closes
+// all but the first.
 ssize_t ReceiveWithDescriptor(int socket, std::span<char> into, UniqueFd* fd, int flags = 0);
 
 }  // namespace cairn

@@ -97,12 +97,10 @@ TEST_F(SalvageRunsTest, ADiskThatRefusesTheOtherEndsTheStartWhenThisIsTakenUp) {
 
 TEST_F(SalvageRunsTest, AFolderThatCannotBeLookedAtKeepsItsOwn) {
   disk_.FailOn({.op = FakeOp::kList, .path_part = sick_.folder, .times = 1000});
-  const absl::Status started = harness_.Start();
-  if (started.ok()) {
-    EXPECT_THAT(Whole(), ElementsAre(8));
-    EXPECT_TRUE(harness_.Warned(sick_.folder));
-    harness_.Stop();
-  }
+  ASSERT_OK(harness_.Start());
+  EXPECT_THAT(Whole(), ElementsAre(8));
+  EXPECT_TRUE(harness_.Warned(sick_.folder));
+  harness_.Stop();
   EXPECT_THAT(Held(), ElementsAre(sick_.run.Hex()));
   ExpectAllIsTakenUp();
 }

@@ -134,7 +134,7 @@ TEST_F(DescriptorMessageTest, ASocketThatIsNotConnectedSendsToAName) {
   EXPECT_EQ(InodeOf(got), InodeOf(writer_));
 }
 
-// Without SA_RESTART a signal would end the wait.
+// The handler has no SA_RESTART: recvmsg gives EINTR.
 TEST_F(DescriptorMessageTest, ASignalDoesNotInterrupt) {
   struct sigaction action {};
   action.sa_handler = [](int) {};
