@@ -1,4 +1,5 @@
 // What `cairn status` shows of the folders that a real daemon drains.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -65,8 +66,8 @@ TEST_F(DrainStatusTest, TellsWhatIsBroughtWhatWaitsAndWhatFailed) {
   Put("taken", 10);
   std::ofstream(to_ + "/taken") << "somebody else's";
   ASSERT_EQ(::mkfifo((from_ + "/pipe").c_str(), 0600), 0);
-  std::ofstream writer(from_ + "/open");
-  writer << "half" << std::flush;
+  const int writer = ::open((from_ + "/open").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);  // not the daemon's, too
+  ASSERT_EQ(::write(writer, "half", 4), 4);
   Settings("bandwidth = \"2 MB/s\"\nparallel = 1\n");
   ASSERT_TRUE(harness_.StartDaemon());
 
@@ -102,7 +103,7 @@ TEST_F(DrainStatusTest, TellsWhatIsBroughtWhatWaitsAndWhatFailed) {
   // And again and again.
   const auto watch = Process::Start(harness_.Client("client/cli/cairn", {"status", "--watch", "--interval", "50ms"}));
   EXPECT_TRUE(watch->WaitForOutput("1 waiting, first open"));
-  writer.close();
+  ::close(writer);
   EXPECT_TRUE(watch->WaitForOutput("brought 7 files, 6.0 MiB; still to come: 0 files"));
   watch->Signal(SIGINT);
   EXPECT_EQ(Drain(Does("idle"))["waiting"], 0);
