@@ -378,8 +378,13 @@ TEST_F(NodesTest, APrefixThatFallsSilentEndsTheWait) {
   PassWithoutPrefix(std::chrono::milliseconds(4'200));
   ASSERT_TRUE(early->has_value());
   EXPECT_FALSE(**early);
+}
+
+TEST_F(NodesTest, APrefixThatFallsSilentLaterEndsTheWait) {
+  ASSERT_NO_FATAL_FAILURE(LoseACoordinator());
   const auto late = WhenAllKnown();
-  Pass(std::chrono::seconds(4));
+  Pass(std::chrono::seconds(6));
+  EXPECT_FALSE(late->has_value());
   PassWithoutPrefix(std::chrono::milliseconds(6'200));
   ASSERT_TRUE(late->has_value());
   EXPECT_FALSE(**late);
