@@ -376,7 +376,7 @@ TEST_F(MembershipTest, WithoutAnArbiterThatAnswersNoCoordinatorIsExpected) {
   EXPECT_EQ(KnowledgeOf(8), Knowledge::kSoon);
   EXPECT_EQ(KnowledgeOf(9), Knowledge::kNothing);
   sim_.Hang(8, true);
-  sim_.RunFor(term() / 5 + milliseconds(100));
+  sim_.RunFor(term() / 2 + milliseconds(100));
   EXPECT_EQ(KnowledgeOf(8), Knowledge::kNothing);
   sim_.Hang(8, false);
   EXPECT_TRUE(sim_.RunUntil([this] { return KnowledgeOf(8) == Knowledge::kSoon; }, term()));
