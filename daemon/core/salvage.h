@@ -40,8 +40,8 @@ class Salvage {
   // tried. This one must not go on: Load would remove the parts that are in the folder.
   absl::Status Into(CacheFolder& folder);
   // What was made whole, and what was not, and why; and what is left for no run of this cache. For the log.
-  // `unread`: runs whose folders could not be looked at: theirs stays with who holds it; as does all that is left, unless
-  // all runs of the cache are known.
+  // `unread`: runs whose folders could not be looked at: theirs stays with who holds it; as does all that is left,
+  // unless all runs of the cache are known.
   std::vector<std::string> TakeWarnings(const std::set<RunId>& unread = {}, bool all_runs_known = true);
 
  private:

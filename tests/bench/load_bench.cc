@@ -4,8 +4,8 @@
 // copy the same bytes into touched memory instead.
 //
 //   first     the first and the second call of a launch, 2 s per GiB of all ranks after cairn_protect, against memcpy
-//   blocked   the calls after --settle ones: median, p99 and the longest, against memcpy at the same places; the longest
-//             against the mean, too: do calls wait evenly where the disk cannot follow?
+//   blocked   the calls after --settle ones: median, p99 and the longest, against memcpy at the same places; the
+//             longest against the mean, too: do calls wait evenly where the disk cannot follow?
 //   compute   the phase after a call, against the phase after a copy
 //   local     from the return of a call until its dataset is `local`, as a rank finds out that asks every 5 ms while it
 //             computes; a dataset that is not there when the next call begins does not count
