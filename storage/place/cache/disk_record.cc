@@ -133,7 +133,10 @@ absl::Status CheckCounts(const DiskRecord& record, const DeviceIdentity& device,
   if (record.measured_us > now_us && record.measured_us - now_us > kAheadUs) {
     return FailedPrecondition("measured at a time that is still to come");
   }
-  if (now_us - record.measured_us > DiskRecord::kCountsUs) return FailedPrecondition("measured more than 30 days ago");
+  const std::int64_t days = record.compared ? DiskRecord::kDays : DiskRecord::kDaysUncompared;
+  if (now_us - record.measured_us > days * DiskRecord::kDayUs) {
+    return FailedPrecondition("measured more than {} day{} ago", days, days == 1 ? "" : "s");
+  }
   return absl::OkStatus();
 }
 

@@ -16,11 +16,13 @@
 namespace cairn {
 
 struct DiskRecord {
-  static constexpr std::int64_t kCountsUs = std::int64_t{30} * 24 * 3600 * 1'000'000;  // older ones do not
+  // Older ones do not count. Without a comparison the disk may only have been busy then: it is looked at again soon.
+  static constexpr std::int64_t kDayUs = std::int64_t{24} * 3600 * 1'000'000;
+  static constexpr std::int64_t kDays = 30, kDaysUncompared = 1;
 
   DeviceIdentity device;
   std::int64_t measured_us = 0;  // since the epoch
-  bool compared = false;         // false: the disk is slow, so that its shapes were not compared
+  bool compared = false;         // false: the disk is slow, or was busy: its shapes were not compared
   TransferShapes shapes = {};    // chosen; without a comparison those of a disk of which nothing is known
   std::uint64_t write_speed = 0, read_speed = 0;  // of these, in bytes per second; without: of one write, and 0
   bool operator==(const DiskRecord&) const = default;

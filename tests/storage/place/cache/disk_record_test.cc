@@ -126,6 +126,10 @@ TEST_F(DiskRecordTest, CountsForThisDeviceAndKernelForThirtyDays) {
   EXPECT_OK(CheckCounts(record, record.device, kNow - day));
   EXPECT_FALSE(CheckCounts(record, record.device, kNow - day - 1).ok());
   EXPECT_FALSE(CheckCounts(record, record.device, std::int64_t{-1}).ok());
+  DiskRecord uncompared = record;
+  uncompared.compared = false;
+  EXPECT_OK(CheckCounts(uncompared, record.device, kNow + day));
+  EXPECT_FALSE(CheckCounts(uncompared, record.device, kNow + day + 1).ok()) << "it may only have been busy";
   const auto other = [&](auto change) {
     DeviceIdentity device = record.device;
     change(device);
