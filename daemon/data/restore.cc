@@ -327,7 +327,12 @@ void RestoreImpl::ReadDone(const Run& run, const absl::Status& status) {
   if (FromDisk(run)) {
     const absl::MutexLock lock(&mutex_);
     --disk_reads_;
-    if (status.ok()) PostReading();
+    const absl::Status posted =
+        status.ok() ? Caught([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { PostReading(); }) : absl::OkStatus();
+    if (!posted.ok()) {  // nobody reads on: the restore ends when this run is settled
+      reader_posted_ = false;
+      Fail(posted, plan_.blocks[run.first].source);
+    }
   }
   absl::Status failed = status;
   if (status.ok()) failed = Caught([&] { pool_.Post([self = Self(), run] { self->CheckRun(run); }); });
