@@ -6,7 +6,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t kLaneBytesMax = kHashJobBytesMax / kMd5LanesMax;  // of one chunk: 16 lanes take some 2 ms
+constexpr std::uint64_t kLaneBytesMax = kHashJobBytesMax / kMd5LanesMax;  // of one chunk: all lanes take some ms
 constexpr std::uint64_t kLaneBytesMin = 64 << 10;  // less than this does not count as a lane of its job
 constexpr std::size_t kChunksOfJobMax = 1024;
 

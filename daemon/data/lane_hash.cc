@@ -7,8 +7,8 @@
 namespace cairn {
 namespace {
 
-// Of each of 16 lanes: together they stay in the second-level cache for the checksums that follow.
-constexpr std::size_t kSliceBytes = 48 << 10;
+// Of each lane: together they stay in the second-level cache for the checksums that follow.
+constexpr std::size_t kSliceBytes = (768 << 10) / kMd5LanesMax;
 static_assert(kSliceBytes % kMd5BlockBytes == 0);
 
 constexpr std::uint32_t kCastagnoli = 0x82F63B78;  // reflected (RFC 3720, 12.1)

@@ -25,7 +25,7 @@ struct Lanes8 {
   }
 };
 
-constexpr std::size_t kGroups = kMd5KernelLanes / 8;
+constexpr std::size_t kGroups = 2;  // at once: more do not fit into the registers
 
 // Words 8 * half .. 8 * half + 7 of the lanes of a group: a transposition of 8 x 8 words, in three stages of pairs.
 [[gnu::always_inline]] inline void LoadHalf(const std::byte* const* data, std::size_t offset, int half,
@@ -50,28 +50,36 @@ constexpr std::size_t kGroups = kMd5KernelLanes / 8;
   }
 }
 
-}  // namespace
-
-void Md5BlocksAvx2(Md5KernelState& state, const std::byte* const* data, std::size_t blocks) {
+// Of the lanes from `first` on.
+void Blocks(Md5KernelState& state, const std::byte* const* data, std::size_t first, std::size_t blocks) {
   __m256i words[4][kGroups];
   for (int w = 0; w < 4; ++w) {
     for (std::size_t g = 0; g < kGroups; ++g) {
-      words[w][g] = _mm256_load_si256(reinterpret_cast<const __m256i*>(state.words[w] + 8 * g));
+      words[w][g] = _mm256_load_si256(reinterpret_cast<const __m256i*>(state.words[w] + first + 8 * g));
     }
   }
   for (std::size_t offset = 0; offset < blocks * 64; offset += 64) {
     __m256i message[16][kGroups];
     for (std::size_t g = 0; g < kGroups; ++g) {
-      LoadHalf(data, offset, 0, g, message);
-      LoadHalf(data, offset, 1, g, message);
+      LoadHalf(data + first, offset, 0, g, message);
+      LoadHalf(data + first, offset, 1, g, message);
     }
     md5::Compress<Lanes8, kGroups>(words, message);
   }
   for (int w = 0; w < 4; ++w) {
     for (std::size_t g = 0; g < kGroups; ++g) {
-      _mm256_store_si256(reinterpret_cast<__m256i*>(state.words[w] + 8 * g), words[w][g]);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(state.words[w] + first + 8 * g), words[w][g]);
     }
   }
+}
+
+}  // namespace
+
+void Md5BlocksAvx2(Md5KernelState& state, const std::byte* const* data, bool all, std::size_t blocks) {
+  constexpr std::size_t kHalf = kMd5KernelLanes / 2;
+  static_assert(kHalf == 8 * kGroups);
+  Blocks(state, data, 0, blocks);
+  if (all) Blocks(state, data, kHalf, blocks);
 }
 
 }  // namespace cairn

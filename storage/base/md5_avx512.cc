@@ -22,11 +22,12 @@ struct Lanes16 {
   static Vector I(Vector b, Vector c, Vector d) { return _mm512_ternarylogic_epi32(b, c, d, 0x39); }  // c ^ (b | ~d)
 };
 
-// Message word w of all lanes into message[w]: a transposition of 16 x 16 words, in four stages of pairs.
-[[gnu::always_inline]] inline void LoadMessage(const std::byte* const* data, std::size_t offset,
-                                               __m512i (&message)[16][1]) {
+// Message word w of a group's lanes into message[w]: a transposition of 16 x 16 words, in four stages of pairs.
+template <std::size_t kGroups>
+[[gnu::always_inline]] inline void LoadMessage(const std::byte* const* data, std::size_t offset, std::size_t group,
+                                               __m512i (&message)[16][kGroups]) {
   __m512i row[16], by32[16], by64[16], by128[16];
-  for (int i = 0; i < 16; ++i) row[i] = _mm512_loadu_si512(data[i] + offset);
+  for (int i = 0; i < 16; ++i) row[i] = _mm512_loadu_si512(data[16 * group + i] + offset);
   for (int i = 0; i < 16; i += 2) {
     by32[i] = _mm512_unpacklo_epi32(row[i], row[i + 1]);
     by32[i + 1] = _mm512_unpackhi_epi32(row[i], row[i + 1]);
@@ -46,22 +47,32 @@ struct Lanes16 {
     }
   }
   for (int k = 0; k < 8; ++k) {
-    message[k][0] = _mm512_shuffle_i32x4(by128[k], by128[k + 8], 0x88);
-    message[k + 8][0] = _mm512_shuffle_i32x4(by128[k], by128[k + 8], 0xDD);
+    message[k][group] = _mm512_shuffle_i32x4(by128[k], by128[k + 8], 0x88);
+    message[k + 8][group] = _mm512_shuffle_i32x4(by128[k], by128[k + 8], 0xDD);
+  }
+}
+
+// Two groups take a third less time for each than one: a step of MD5 waits for the one before.
+template <std::size_t kGroups>
+void Blocks(Md5KernelState& state, const std::byte* const* data, std::size_t blocks) {
+  __m512i words[4][kGroups];
+  for (int w = 0; w < 4; ++w) {
+    for (std::size_t g = 0; g < kGroups; ++g) words[w][g] = _mm512_load_si512(state.words[w] + 16 * g);
+  }
+  for (std::size_t offset = 0; offset < blocks * 64; offset += 64) {
+    __m512i message[16][kGroups];
+    for (std::size_t g = 0; g < kGroups; ++g) LoadMessage(data, offset, g, message);
+    md5::Compress<Lanes16, kGroups>(words, message);
+  }
+  for (int w = 0; w < 4; ++w) {
+    for (std::size_t g = 0; g < kGroups; ++g) _mm512_store_si512(state.words[w] + 16 * g, words[w][g]);
   }
 }
 
 }  // namespace
 
-void Md5BlocksAvx512(Md5KernelState& state, const std::byte* const* data, std::size_t blocks) {
-  __m512i words[4][1];
-  for (int w = 0; w < 4; ++w) words[w][0] = _mm512_load_si512(state.words[w]);
-  for (std::size_t offset = 0; offset < blocks * 64; offset += 64) {
-    __m512i message[16][1];
-    LoadMessage(data, offset, message);
-    md5::Compress<Lanes16, 1>(words, message);
-  }
-  for (int w = 0; w < 4; ++w) _mm512_store_si512(state.words[w], words[w][0]);
+void Md5BlocksAvx512(Md5KernelState& state, const std::byte* const* data, bool all, std::size_t blocks) {
+  all ? Blocks<kMd5KernelLanes / 16>(state, data, blocks) : Blocks<kMd5KernelLanes / 32>(state, data, blocks);
 }
 
 }  // namespace cairn

@@ -18,7 +18,7 @@ static_assert(kMd5KernelLanes == kMd5LanesMax);
 
 struct Kernel {
   std::string_view name;
-  void (*blocks)(Md5KernelState&, const std::byte* const*, std::size_t);
+  void (*blocks)(Md5KernelState&, const std::byte* const*, bool all, std::size_t blocks);
   std::size_t lanes_min;  // with fewer, one after the other by OpenSSL is faster
 };
 
@@ -65,18 +65,19 @@ void AdvanceByOpenSsl(const Slot& slot) {
 }
 
 // One call of the kernel: as many blocks as the shortest slot has left. The words go in and out each time, which is
-// 256 bytes against at least one block of each lane.
+// 16 bytes against at least one block of each lane.
 void AdvanceTogether(const Kernel& kernel, std::span<Slot> slots) {
   Md5KernelState state;
   const std::byte* data[kMd5KernelLanes];
   std::size_t blocks = slots[0].blocks;
   for (const Slot& slot : slots) blocks = std::min(blocks, slot.blocks);
-  for (std::size_t l = 0; l < kMd5KernelLanes; ++l) {
+  const bool all = slots.size() > kMd5KernelLanes / 2;
+  for (std::size_t l = 0; l < (all ? kMd5KernelLanes : kMd5KernelLanes / 2); ++l) {
     const Slot& slot = slots[l < slots.size() ? l : 0];  // a lane without work does that of another, in vain
     data[l] = slot.data;
     for (std::size_t w = 0; w < 4; ++w) state.words[w][l] = slot.state->words[w];
   }
-  kernel.blocks(state, data, blocks);
+  kernel.blocks(state, data, all, blocks);
   for (std::size_t l = 0; l < slots.size(); ++l) {
     for (std::size_t w = 0; w < 4; ++w) slots[l].state->words[w] = state.words[w][l];
     slots[l].data += blocks * kMd5BlockBytes;

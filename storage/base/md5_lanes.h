@@ -1,5 +1,6 @@
 // Multi-buffer MD5: many independent streams hashed at once in the lanes of a vector register.
-// AVX-512: 16 lanes, AVX2: 8 lanes, else one after the other by OpenSSL; chosen at run time. RFC 1321.
+// AVX-512: 16 lanes in a register, AVX2: 8, two registers by turns; else one after the other by OpenSSL; chosen at run
+// time. RFC 1321.
 #ifndef CAIRN_STORAGE_BASE_MD5_LANES_H_
 #define CAIRN_STORAGE_BASE_MD5_LANES_H_
 
@@ -13,7 +14,7 @@
 
 namespace cairn {
 
-inline constexpr std::size_t kMd5LanesMax = 16;
+inline constexpr std::size_t kMd5LanesMax = 32;  // more take no less time for each
 inline constexpr std::size_t kMd5BlockBytes = 64;
 
 // One stream: whole 64-byte blocks are fed by Md5Advance, the rest by Md5Finish. Copyable.

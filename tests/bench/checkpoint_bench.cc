@@ -59,7 +59,7 @@ struct Shared {
   std::uint64_t dataset;
 };
 
-// Hashing the ranks' bytes at the machine's speed: 16 lanes a thread, a thread a core.
+// Hashing the ranks' bytes at the machine's speed: all lanes in each thread, a thread a core.
 double HashSeconds(const std::byte* data, std::size_t bytes, std::size_t copies) {
   const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
   const double start = Now();

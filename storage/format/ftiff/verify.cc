@@ -17,7 +17,7 @@ namespace cairn::ftiff {
 namespace {
 
 // Of each lane, read and hashed at a time: all lanes' pieces stay in the processor's cache in between.
-constexpr std::uint64_t kPieceBytes = 64 << 10;
+constexpr std::uint64_t kPieceBytes = 32 << 10;
 constexpr std::uint64_t kSerialPieceBytes = 256 << 10;
 static_assert(kPieceBytes % kMd5BlockBytes == 0 && kSerialPieceBytes % kMd5BlockBytes == 0);
 

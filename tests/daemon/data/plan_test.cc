@@ -127,7 +127,7 @@ TEST(PlanTest, AnyPlanInAnyRingReproducesTheFileWithoutDeadlock) {
       }
       model.ExpectFileWhole();
       const bool whole = slots * kWindowBytes >= sample.windows_bytes();
-      EXPECT_LE(OpenAtOnce(sample, plan), whole ? 16 : std::clamp<std::uint64_t>(slots / 2, 1, 16));
+      EXPECT_LE(OpenAtOnce(sample, plan), whole ? kMd5LanesMax : std::clamp<std::uint64_t>(slots / 2, 1, kMd5LanesMax));
     }
   }
 }
