@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "daemon/data/plan.h"
 #include "proto/frame.h"
@@ -11,11 +12,14 @@
 namespace cairn {
 namespace {
 
+using namespace std::chrono_literals;
+
 // Rather than a ring that is smaller than this, a dataset waits for others' images.
 constexpr std::uint64_t kRingBytesWanted = 64 << 20;
 constexpr std::chrono::milliseconds kImageRetry(50);
 constexpr std::chrono::milliseconds kExpectationSettles(20);
 constexpr std::size_t kTakeTurns = 2;  // of one session
+constexpr int kWaitsForUsual = 4;      // what is usual follows the last few waits
 // So long the making of an image ahead gives way to clients that copy, all in all: it has its place in the budget.
 constexpr std::chrono::milliseconds kClientPatience(1000);
 
@@ -25,6 +29,11 @@ std::uint64_t RoundUp(std::uint64_t bytes) {
 
 std::uint64_t RoundDown(std::uint64_t bytes) {
   return bytes / Image::kAlignment * Image::kAlignment;
+}
+
+// How long a client waits for its turn before it gets the reserve.
+std::chrono::nanoseconds Patience(std::chrono::nanoseconds usual) {
+  return usual + usual / 4;
 }
 
 }  // namespace
@@ -73,12 +82,11 @@ void ImageStore::Acquire(Wish wish) {
   const std::uint64_t wanted = RoundUp(wish.bytes);
   wish.owner->has_begun_ = true;
   wish.owner->largest_ = std::max(wish.owner->largest_, wanted);
-  if (TakeIdle(wish)) return;
-  if (wish.owner->being_made_ >= wanted) return Await(std::move(wish), true, "an image that is being made");
   std::erase_if(wish.owner->out_, [](const std::weak_ptr<Image>& image) { return image.expired(); });
-  if (wish.takes_turn && wish.owner->out_.size() >= kTakeTurns) {
-    return Await(std::move(wish), false, "one of the rank's two images, which are on their way to the cache");
-  }
+  const bool has_turn = !wish.takes_turn || wish.owner->out_.size() < kTakeTurns;
+  if ((has_turn || MayUseReserve(wish)) && TakeIdle(wish)) return;
+  if (!has_turn) return AwaitTurn(std::move(wish));
+  if (wish.owner->being_made_ >= wanted) return Await(std::move(wish), true, "an image that is being made");
   const std::uint64_t room = MakeRoom(*wish.owner, wanted);
   const std::uint64_t least = std::min({wanted, kRingBytesWanted, RoundDown(budget_.bytes_max())});
   if (room >= least) return Make(std::move(wish), std::min(wanted, room));
@@ -97,13 +105,46 @@ void ImageStore::Await(Wish wish, bool for_room, const std::string& what) {
   WishesChanged();
 }
 
+// Of two that are out the first is being written, and the next one goes when it is there. If that takes longer than
+// usual, the reserve goes.
+void ImageStore::AwaitTurn(Wish wish) {
+  const ImageOwnerPtr& owner = wish.owner;
+  if (wish.since == SteadyTime()) wish.since = context_.now();
+  if (CountOf(owner) <= kTakeTurns && owner->largest_ <= budget_.bytes_max() &&
+      !std::exchange(owner->reserve_tried_, true)) {
+    MakeAhead(owner, owner->largest_);
+  }
+  if (owner->reserve_due_ == 0) {
+    const auto left = wish.since + Patience(owner->usual_wait_) - context_.now();
+    if (left > left.zero()) {
+      owner->reserve_due_ = context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left),
+                                                  [this, weak = std::weak_ptr<ImageOwner>(owner)] {
+                                                    if (const ImageOwnerPtr its = weak.lock()) its->reserve_due_ = 0;
+                                                    RetryWishes();
+                                                  });
+    }
+  }
+  Await(std::move(wish), false, "one of the rank's images, which are on their way to the cache");
+}
+
+bool ImageStore::MayUseReserve(const Wish& wish) const {
+  return wish.owner->out_.size() == kTakeTurns && wish.since != SteadyTime() &&
+         context_.now() - wish.since >= Patience(wish.owner->usual_wait_);
+}
+
 bool ImageStore::Short() const {
   return std::ranges::any_of(wishes_, &Wish::for_room);
 }
 
-void ImageStore::Give(Wish& wish, std::shared_ptr<Image> image) {
+void ImageStore::Give(Wish& wish, std::shared_ptr<Image> image) const {
   image->ClearLabel();
-  if (wish.takes_turn) wish.owner->out_.push_back(image);
+  if (wish.takes_turn) {
+    ImageOwner& owner = *wish.owner;
+    const std::chrono::nanoseconds waited = wish.since == SteadyTime() ? 0ns : context_.now() - wish.since;
+    owner.usual_wait_ += (waited - owner.usual_wait_) / kWaitsForUsual;
+    owner.reserve_tried_ = false;
+    owner.out_.push_back(image);
+  }
   wish.then(std::move(image));
 }
 

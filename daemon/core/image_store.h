@@ -1,12 +1,14 @@
 // Who gets which image, within the budget. An image belongs to one session: a client that scribbles in an old one
-// spoils nobody else's dataset. In steady state a session owns two, which take turns, and no page is ever fresh.
-// Strand only; images themselves are let go of on any thread.
+// spoils nobody else's dataset. In steady state a session owns two, which take turns, and no page is ever fresh. One
+// that has had to wait for its turn owns a third, the reserve: it makes waits even where the disk is slower now and
+// then. Strand only; images themselves are let go of on any thread.
 #ifndef CAIRN_DAEMON_CORE_IMAGE_STORE_H_
 #define CAIRN_DAEMON_CORE_IMAGE_STORE_H_
 
 #include <absl/status/statusor.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -35,11 +37,14 @@ class ImageOwner {
   const RunId run_;
   const Rank rank_;
   bool gone_ = false;
-  bool has_begun_ = false;        // it has asked for one
-  std::uint64_t largest_ = 0;     // bytes of the largest that it has had, or asked for
-  std::uint64_t expected_ = 0;    // bytes of its next checkpoint, as it has said
-  Loop::TimerId settles_ = 0;     // until that is acted upon
-  std::uint64_t being_made_ = 0;  // bytes of the image that is being made ahead of need; 0: none
+  bool has_begun_ = false;                  // it has asked for one
+  std::uint64_t largest_ = 0;               // bytes of the largest that it has had, or asked for
+  std::uint64_t expected_ = 0;              // bytes of its next checkpoint, as it has said
+  Loop::TimerId settles_ = 0;               // until that is acted upon
+  std::chrono::nanoseconds usual_wait_{0};  // for a turn, of the last few checkpoints on average
+  Loop::TimerId reserve_due_ = 0;           // then it has waited for longer than that
+  bool reserve_tried_ = false;              // it was to be made during this wait
+  std::uint64_t being_made_ = 0;            // bytes of the image that is being made ahead of need; 0: none
   std::vector<std::shared_ptr<Image>> idle_;
   std::vector<std::weak_ptr<Image>> out_;  // on their way from the client to the cache
   std::weak_ptr<Image> read_ahead_;        // made by MakeIfFree, until it goes back
@@ -58,6 +63,7 @@ class ImageStore {
     Then then;
     bool waits = true;      // for room; false: kResourceExhausted
     bool for_room = false;  // what it waits for; the store's to say
+    SteadyTime since{};     // it has waited for its turn since then; the store's to say
   };
 
   ImageStore(const Context& context, std::uint64_t bytes_max);
@@ -74,9 +80,9 @@ class ImageStore {
   void OwnerGone(const ImageOwnerPtr& owner);
 
   // `then` gets an image of at least the wished size, or a smaller one, to be used as a ring, when the budget is
-  // smaller; at once, or when there is room, and if it takes turns fewer than two of the session's are out. A third one
-  // would help a client once that is faster than the disk, at the price of its making, and then have it wait all the
-  // longer.
+  // smaller; at once, or when there is room, and if it takes turns fewer than two of the session's are out. A client
+  // that is faster than the disk gets the third one, the reserve, only after it has waited for longer than usual: so
+  // one slow write makes one wait longer by a quarter, and what the reserve has lent comes back over the next ones.
   // kResourceExhausted: never, or not now if it does not wait; kAborted: it was dropped (DropWishes).
   void Acquire(Wish wish);
   void DropWishes(const ImageOwnerPtr& owner, std::uint64_t call = 0);  // 0: all calls
@@ -130,10 +136,12 @@ class ImageStore {
   };
   using KeptDatasets = std::map<DatasetId, KeptDataset>;
 
-  static void Give(Wish& wish, std::shared_ptr<Image> image);
+  void Give(Wish& wish, std::shared_ptr<Image> image) const;
   static void IsBack(ImageOwner& owner, const Image* image);
   bool TakeIdle(Wish& wish);
   void Await(Wish wish, bool for_room, const std::string& what);
+  void AwaitTurn(Wish wish);
+  bool MayUseReserve(const Wish& wish) const;
   std::uint64_t MakeRoom(ImageOwner& owner, std::uint64_t bytes);
   bool DropOldestKept();
   static void DropPart(KeptDatasets& datasets, DatasetId dataset, Rank rank);

@@ -64,20 +64,21 @@ TEST_F(InTurnTest, OneThatFailsLetsTheNextOneGo) {
   gate.Open();
 }
 
-TEST_F(InTurnTest, AThirdCheckpointWaitsForAnImageOfTheFirstAndMakesNoneOfItsOwn) {
+TEST_F(InTurnTest, AFourthCheckpointWaitsForAnImageOfTheFirstAndMakesNoneOfItsOwn) {
   Gate gate(FakeOp::kWrite, "Ckpt1-Rank0");
   cache_disk_.SetHook(gate.hook());
   FakeClient client(harness_);
   ASSERT_SAYS(client.Open({}), local::OK, "");
   for (const std::uint64_t step : {1, 2}) ASSERT_SAYS(client.Checkpoint(step, kMemory), local::OK, "");
   gate.AwaitArrival();
-  const std::uint64_t begin = client.SendBegin(3, kMemory, 20);
-  EXPECT_SAYS(client.TakeBegin(begin), local::DEADLINE_EXCEEDED, "one of the rank's two images");
-  EXPECT_EQ(harness_.Status().image_bytes_used(), 2u * (4 << 20));
+  ASSERT_SAYS(client.Checkpoint(3, kMemory), local::OK, "");  // in the reserve
+  const std::uint64_t begin = client.SendBegin(4, kMemory, 20);
+  EXPECT_SAYS(client.TakeBegin(begin), local::DEADLINE_EXCEEDED, "one of the rank's images");
+  EXPECT_EQ(harness_.Status().image_bytes_used(), 3u * (4 << 20));
   gate.Open();
-  ASSERT_SAYS(client.Checkpoint(4, kMemory), local::OK, "");
-  EXPECT_SAYS(client.Wait(4, local::LOCAL), local::OK, "");
-  EXPECT_EQ(harness_.Status().image_bytes_used(), 2u * (4 << 20));
+  ASSERT_SAYS(client.Checkpoint(5, kMemory), local::OK, "");
+  EXPECT_SAYS(client.Wait(5, local::LOCAL), local::OK, "");
+  EXPECT_EQ(harness_.Status().image_bytes_used(), 3u * (4 << 20));
 }
 
 TEST_F(InTurnTest, ARestoreWaitsForNoTurn) {

@@ -41,7 +41,7 @@ namespace {
 using ::testing::IsEmpty;
 
 constexpr std::uint32_t kRanks = 2;
-constexpr std::uint64_t kSteps = 4;    // each rank has two images: the third and the fourth use them again
+constexpr std::uint64_t kSteps = 4;    // each rank has three images at most: the fourth uses one again
 constexpr std::uint64_t kGivenUp = 3;  // by the last rank
 
 std::vector<Memory> MemoryOf(std::uint64_t step) {

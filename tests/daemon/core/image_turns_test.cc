@@ -1,0 +1,162 @@
+// A session's images take turns, and the third one, the reserve, makes its waits even: daemon/core/image_store.h.
+#include <absl/status/statusor.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "daemon/core/call.h"
+#include "daemon/core/door.h"
+#include "daemon/core/image_store.h"
+#include "daemon/data/image.h"
+#include "storage/base/ids.h"
+#include "tests/daemon/core/by_hand.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint64_t kBytes = Image::kAlignment;
+
+class NobodyListens final : public Connection {
+ public:
+  void Send(const local::Reply&, std::shared_ptr<Image>) override {}
+  void Close() override {}
+  bool shares_memory() const override { return true; }
+  bool resumable() const override { return false; }
+  Peer peer() const override { return {}; }
+};
+
+class ImageTurnsTest : public ::testing::Test {
+ protected:
+  void StartWith(std::uint64_t images) {
+    store_ = std::make_unique<ImageStore>(by_hand_.context, images * kBytes);
+    owner_ = store_->NewOwner(RunId(), 0);
+  }
+
+  // The application's next checkpoint. What it gets goes to `out_`.
+  void Begin() {
+    waits_ = true;
+    call_ = Call::Make(by_hand_.loop, connection_, 1, std::chrono::hours(10));
+    store_->Acquire({.owner = owner_,
+                     .call = call_,
+                     .bytes = kBytes,
+                     .takes_turn = true,
+                     .then = [this](absl::StatusOr<std::shared_ptr<Image>> image) {
+                       ASSERT_OK(image.status());
+                       out_.push_back(*std::move(image));
+                       waits_ = false;
+                     }});
+    by_hand_.RunAll();
+  }
+  void Pass(milliseconds time) {
+    by_hand_.Turn(time);
+    by_hand_.RunAll();
+  }
+  // The oldest one that is on its way to the cache is there.
+  void Written() {
+    store_->Release(owner_, std::move(out_.front()));
+    out_.pop_front();
+    by_hand_.RunAll();
+  }
+  // Two are on their way; each further one waits for so long until one of them is there.
+  void GetUsedTo(milliseconds wait) {
+    Begin();
+    Begin();
+    for (int i = 0; i < 40; ++i) {
+      Begin();
+      Pass(wait);
+      Written();
+      ASSERT_FALSE(waits_) << i;
+    }
+  }
+  std::uint64_t made() const { return store_->used() / kBytes; }
+
+  ByHand by_hand_;
+  const std::shared_ptr<Connection> connection_ = std::make_shared<NobodyListens>();
+  std::unique_ptr<ImageStore> store_;
+  ImageOwnerPtr owner_;
+  std::deque<std::shared_ptr<Image>> out_;
+  std::shared_ptr<Call> call_;
+  bool waits_ = false;
+};
+
+TEST_F(ImageTurnsTest, TheReserveIsMadeForTheFirstOneThatWaits) {
+  StartWith(10);
+  Begin();
+  Begin();
+  EXPECT_EQ(made(), 2u);
+  Begin();
+  EXPECT_FALSE(waits_);
+  EXPECT_EQ(made(), 3u);
+  Begin();
+  Pass(std::chrono::hours(1));
+  EXPECT_TRUE(waits_) << "three are on their way";
+  EXPECT_EQ(made(), 3u);
+  Written();
+  EXPECT_FALSE(waits_);
+  EXPECT_EQ(made(), 3u);
+}
+
+TEST_F(ImageTurnsTest, OneWaitsForAQuarterLongerThanUsualAndThenGetsTheReserve) {
+  StartWith(10);
+  GetUsedTo(milliseconds(100));
+  Begin();
+  Pass(milliseconds(120));
+  EXPECT_TRUE(waits_);
+  Pass(milliseconds(6));
+  EXPECT_FALSE(waits_);
+  EXPECT_EQ(out_.size(), 3u);
+}
+
+TEST_F(ImageTurnsTest, WhatTheReserveHasLentComesBackOverTheNextOnes) {
+  StartWith(10);
+  GetUsedTo(milliseconds(100));
+  Begin();
+  Pass(milliseconds(126));  // the reserve goes
+  Begin();
+  Pass(milliseconds(100));
+  Written();
+  EXPECT_TRUE(waits_) << "the reserve would never come back";
+  Pass(milliseconds(35));  // what is usual has grown a little
+  EXPECT_FALSE(waits_);
+  ASSERT_EQ(out_.size(), 3u);
+  Begin();
+  Pass(milliseconds(20));
+  Written();
+  EXPECT_TRUE(waits_);
+  Written();
+  EXPECT_FALSE(waits_) << "only one is on its way";
+}
+
+TEST_F(ImageTurnsTest, WithoutRoomForAReserveTwoTakeTurns) {
+  StartWith(2);
+  Begin();
+  Begin();
+  Begin();
+  Pass(std::chrono::hours(1));
+  EXPECT_TRUE(waits_);
+  EXPECT_EQ(made(), 2u);
+  Written();
+  EXPECT_FALSE(waits_);
+  EXPECT_EQ(made(), 2u);
+}
+
+TEST_F(ImageTurnsTest, AnotherSessionThatNeedsItsRoomGetsIt) {
+  StartWith(4);
+  GetUsedTo(milliseconds(100));  // two out, the reserve idle
+  EXPECT_EQ(made(), 3u);
+  owner_ = store_->NewOwner(RunId(), 1);
+  Begin();
+  Begin();
+  EXPECT_FALSE(waits_);
+  EXPECT_EQ(made(), 4u);
+}
+
+}  // namespace
+}  // namespace cairn
