@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define CAIRN_GRPC_ABI 1u
+#define CAIRN_GRPC_ABI 2u
 #define CAIRN_GRPC_LIBRARY "libcairn_grpc.so"
 
 struct cairn_grpc;
@@ -29,16 +29,23 @@ typedef uint32_t cairn_grpc_abi_function(void);
 __attribute__((visibility("default"))) uint32_t cairn_grpc_abi(void);
 
 /* Opens a stream to `target`, the address as the user gave it: "grpc://HOST:PORT", "grpc+unix:PATH" or
- * "grpc+run:DIR", where daemons tell in DIR/.cairn where they are (proto/announcement.h).
+ * "grpc+run:DIR", where daemons tell in DIR/.cairn where they are (proto/announcement.h). `again`: not 0 if the
+ * caller's session has a daemon already, and looks for it. Then of several daemons that one is asked last the next time
+ * which has not answered more than Hello and Open, and each has its turn.
  *   CAIRN_INVALID_ARGUMENT     the address, or what the TLS variables name, makes no sense
  *   CAIRN_UNAVAILABLE          nobody answers there
  *   CAIRN_PERMISSION_DENIED    TLS refused one of the two sides
  *   CAIRN_DEADLINE_EXCEEDED    not connected in time */
-typedef int cairn_grpc_connect_function(const char* target, uint32_t deadline_ms, struct cairn_grpc** handle,
+typedef int cairn_grpc_connect_function(const char* target, int again, uint32_t deadline_ms, struct cairn_grpc** handle,
                                         char* error, size_t error_bytes);
-__attribute__((visibility("default"))) int cairn_grpc_connect(const char* target, uint32_t deadline_ms,
+__attribute__((visibility("default"))) int cairn_grpc_connect(const char* target, int again, uint32_t deadline_ms,
                                                               struct cairn_grpc** handle, char* error,
                                                               size_t error_bytes);
+
+/* 1: other daemons tell of themselves at the same address, also if nobody can read where they are; what one of them
+ * does not know another may. 0: this one has the last word. */
+typedef int cairn_grpc_one_of_several_function(const struct cairn_grpc* handle);
+__attribute__((visibility("default"))) int cairn_grpc_one_of_several(const struct cairn_grpc* handle);
 
 /* Sends one serialized Request; the bytes may be reused when it returns.
  *   CAIRN_UNAVAILABLE          the stream is broken: close the handle

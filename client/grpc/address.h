@@ -21,6 +21,7 @@ struct Address {
   std::string target;        // "host:port"
   std::string name;          // in the daemon's certificate; empty: the target's host
   std::string told_in = {};  // name of the file that tells it; the same in all lives of a daemon
+  bool one_of_several = false;  // such files are there, also if this is the only one that can be read
   bool tls = false;
   std::string ca, cert, key;  // PEM, if tls
 };

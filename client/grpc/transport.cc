@@ -1,14 +1,10 @@
 // The C functions of grpc_transport.h: deadlines and buffers in, codes out; no exception leaves.
-#include <absl/base/const_init.h>
-#include <absl/synchronization/mutex.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -18,17 +14,22 @@
 
 #include "client/cairn.h"
 #include "client/grpc/address.h"
+#include "client/grpc/daemon_order.h"
 #include "client/grpc/stream.h"
 #include "client/grpc_transport.h"
 
 struct cairn_grpc {
   std::unique_ptr<cairn::transport::Stream> stream;
   std::string target, told_in;  // as it was asked for; which daemon's file told of it
+  bool one_of_several = false;  // daemons that tell where they are
+  bool again = false;           // its session looks for the daemon that it had before
   int replies = 0;              // so many, at most kServes
 };
 
 namespace {
 
+using cairn::transport::Address;
+using cairn::transport::DaemonOrder;
 using cairn::transport::Outcome;
 using cairn::transport::Stream;
 
@@ -64,17 +65,17 @@ int Guarded(char* error, std::size_t error_bytes, Work work) noexcept {
 
 // The first that answers. What the last life of a daemon has told of itself may not be true any more: another daemon
 // may be there by now, or nobody; until the next life tells it anew, it is as if none were there.
-Outcome ConnectToOne(const std::vector<cairn::transport::Address>& addresses, Stream::Deadline deadline,
-                     std::unique_ptr<Stream>* stream, std::string* told_in) {
+Outcome ConnectToOne(const std::vector<Address>& addresses, Stream::Deadline deadline, cairn_grpc* result) {
   Outcome first;
-  for (const cairn::transport::Address& address : addresses) {
+  for (const Address& address : addresses) {
     const auto now = std::chrono::steady_clock::now();
     const std::ptrdiff_t left = addresses.data() + addresses.size() - &address;
     const auto each = std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>((deadline - now) / left),
                                  kEachLeast, kEachMost);
-    Outcome outcome = Stream::Connect(address, left == 1 ? deadline : std::min(deadline, now + each), stream);
+    Outcome outcome = Stream::Connect(address, left == 1 ? deadline : std::min(deadline, now + each), &result->stream);
     if (outcome.ok()) {
-      *told_in = address.told_in;
+      result->told_in = address.told_in;
+      result->one_of_several = address.one_of_several;
       return outcome;
     }
     if (!address.name.empty()) {
@@ -89,26 +90,9 @@ Outcome ConnectToOne(const std::vector<cairn::transport::Address>& addresses, St
 
 constexpr int kServes = 3;  // replies: to the greeting, to the opening, and one more
 
-// Who has served this process last, for each address as it was given: that daemon is tried first. Another one may have
-// told later, and knows nothing of our session.
-absl::Mutex last_mutex(absl::kConstInit);
-std::map<std::string, std::string>& LastFiles() {
-  static auto* const files = new std::map<std::string, std::string>;
-  return *files;
-}
-
-void PutLastFirst(const std::string& target, std::vector<cairn::transport::Address>* addresses) {
-  const absl::MutexLock lock(&last_mutex);
-  const auto last = LastFiles().find(target);
-  if (last == LastFiles().end()) return;
-  std::stable_partition(addresses->begin(), addresses->end(),
-                        [&](const auto& address) { return address.told_in == last->second; });
-}
-
-void NoteLast(const std::string& target, const std::string& told_in) {
-  if (told_in.empty()) return;
-  const absl::MutexLock lock(&last_mutex);
-  LastFiles()[target] = told_in;
+DaemonOrder& Order() {
+  static auto* const order = new DaemonOrder;
+  return *order;
 }
 
 }  // namespace
@@ -117,22 +101,25 @@ uint32_t cairn_grpc_abi(void) {
   return CAIRN_GRPC_ABI;
 }
 
-int cairn_grpc_connect(const char* target, uint32_t deadline_ms, cairn_grpc** handle, char* error, size_t error_bytes) {
+int cairn_grpc_connect(const char* target, int again, uint32_t deadline_ms, cairn_grpc** handle, char* error,
+                       size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Outcome {
-    std::vector<cairn::transport::Address> addresses;
+    std::vector<Address> addresses;
     Outcome outcome = FindAddresses(
         target, [](const char* name) { return std::getenv(name); }, &addresses);
     if (!outcome.ok()) return outcome;
     auto result = std::make_unique<cairn_grpc>();
-    PutLastFirst(target, &addresses);
-    std::string told_in;
-    outcome = ConnectToOne(addresses, In(deadline_ms), &result->stream, &told_in);
-    if (!outcome.ok()) return outcome;
     result->target = target;
-    result->told_in = std::move(told_in);
-    *handle = result.release();
+    result->again = again != 0;
+    Order().Arrange(result->target, &addresses);
+    outcome = ConnectToOne(addresses, In(deadline_ms), result.get());
+    if (outcome.ok()) *handle = result.release();
     return outcome;
   });
+}
+
+int cairn_grpc_one_of_several(const cairn_grpc* handle) {
+  return handle->one_of_several ? 1 : 0;
 }
 
 int cairn_grpc_send(cairn_grpc* handle, const void* request, size_t bytes, uint32_t deadline_ms, char* error,
@@ -146,7 +133,7 @@ int cairn_grpc_receive(cairn_grpc* handle, void** reply, size_t* bytes, uint32_t
     Outcome outcome = handle->stream->Receive(In(deadline_ms), reply, bytes);
     // A daemon that is not ours answers the greeting, too, and then refuses.
     if (outcome.ok() && handle->replies < kServes && ++handle->replies == kServes) {
-      NoteLast(handle->target, handle->told_in);
+      Order().Served(handle->target, handle->told_in);
     }
     return outcome;
   });
@@ -157,8 +144,10 @@ void cairn_grpc_free(void* reply) {
 }
 
 void cairn_grpc_close(cairn_grpc* handle) {
+  const std::unique_ptr<cairn_grpc> ended(handle);
   Guarded(nullptr, 0, [&] {
-    delete handle;
+    // It has refused the session, or was gone before the session had anything of it: another one may be the right one.
+    if (ended && ended->again && ended->replies < kServes) Order().InVain(ended->target, ended->told_in);
     return Outcome{};
   });
 }

@@ -143,7 +143,7 @@ static int greet(struct lc_call* call) {
 static int connect_to(struct lc_call* call, const char* address, struct lc_why* why) {
   cairn_session* session = call->session;
   why->text[0] = '\0';
-  const int code = lc_transport_connect(address, call->deadline, &session->transport, why);
+  const int code = lc_transport_connect(address, session->joined, call->deadline, &session->transport, why);
   if (code != CAIRN_OK) return code;
   session->address = address;
   ++session->connection;
@@ -181,24 +181,43 @@ static int connect_again(struct lc_call* call) {
   return may_pass ? LC_LOST : code;
 }
 
-static bool is_search(const char* address) {
-  static const char kRun[] = "grpc+run:";
-  return strncmp(address, kRun, sizeof kRun - 1) == 0;
+/* What a daemon has said that does not know the session, while another may. */
+struct refusal {
+  int code; /* CAIRN_OK: none has said anything */
+  char text[sizeof(((cairn_session*)0)->error)];
+};
+
+/* One of several daemons has answered that does not know us: ours may be on its way back. */
+static int keep_refusal(struct lc_call* call, int code, struct refusal* refusal) {
+  refusal->code = code;
+  snprintf(refusal->text, sizeof refusal->text, "%s", lc_reason(call));
+  return LC_LOST;
+}
+
+/* Nobody has said anything else until the deadline: then that was the answer. */
+static int last_word(struct lc_call* call, int code, const struct refusal* refusal) {
+  if (refusal->code != CAIRN_OK) {
+    return lc_fail(call, refusal->code, "%.800s (no other daemon knew the session within %u ms)", refusal->text,
+                   call->timeout_ms);
+  }
+  return code == LC_LOST ? lc_lost_for_good(call) : code;
 }
 
 int lc_connect(struct lc_call* call) {
   uint32_t delay_ms = 0;
-  if (call->session->transport != NULL) return CAIRN_OK;
+  struct refusal refusal = {.code = CAIRN_OK};
+  cairn_session* session = call->session;
+  if (session->transport != NULL) return CAIRN_OK;
   for (;;) {
-    int code = call->session->joined ? connect_again(call) : connect_first(call);
+    int code = session->joined ? connect_again(call) : connect_first(call);
     if (code == CAIRN_OK) {
+      const bool may_be_another = session->joined && session->transport->one_of_several;
       code = greet(call);
       if (code == CAIRN_UNAVAILABLE) code = LC_LOST; /* it is going away: its successor may be near */
-      /* One of several daemons has answered that does not know us: ours may be on its way back. */
-      if (code == CAIRN_FAILED_PRECONDITION && call->session->joined && is_search(call->session->address))
-        code = LC_LOST;
+      if (code == CAIRN_FAILED_PRECONDITION && may_be_another) code = keep_refusal(call, code, &refusal);
+      if (code == CAIRN_DEADLINE_EXCEEDED) return last_word(call, code, &refusal);
     }
     if (code != LC_LOST) return code;
-    if (!lc_back_off(call, &delay_ms)) return lc_lost_for_good(call);
+    if (!lc_back_off(call, &delay_ms)) return last_word(call, code, &refusal);
   }
 }

@@ -34,11 +34,14 @@ int lc_protocol_error(struct lc_call* call, const char* format, ...) {
   return lc_fail(call, CAIRN_INTERNAL, "the daemon broke the protocol: %s", text);
 }
 
+const char* lc_reason(const struct lc_call* call) {
+  const size_t name = strlen(call->name) + 2;
+  return strlen(call->session->error) > name ? call->session->error + name : "";
+}
+
 int lc_lost_for_good(struct lc_call* call) {
-  char reason[sizeof call->session->error];
-  const size_t name = strlen(call->name) + 2; /* "name: " stands before it already */
-  snprintf(reason, sizeof reason, "%s", strlen(call->session->error) > name ? call->session->error + name : "");
-  return lc_fail(call, CAIRN_UNAVAILABLE, "no daemon answered within %u ms (%.700s)", call->timeout_ms, reason);
+  return lc_fail(call, CAIRN_UNAVAILABLE, "no daemon answered within %u ms (%.700s)", call->timeout_ms,
+                 lc_reason(call));
 }
 
 /* What the transport said, as the call sees it. */

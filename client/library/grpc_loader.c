@@ -15,6 +15,7 @@
 struct grpc_functions {
   cairn_grpc_abi_function* abi;
   cairn_grpc_connect_function* connect;
+  cairn_grpc_one_of_several_function* one_of_several;
   cairn_grpc_send_function* send;
   cairn_grpc_receive_function* receive;
   cairn_grpc_free_function* free;
@@ -95,45 +96,53 @@ static void* load_library(struct lc_why* why) {
   return NULL;
 }
 
+/* POSIX lets the address of a function travel as a void pointer, ISO C does not convert it: hence the memcpy. */
+static int find_function(void* library, const char* name, void* place, struct lc_why* why) {
+  void* found = dlsym(library, name);
+  if (found == NULL) return lc_because(why, CAIRN_UNSUPPORTED, "%s lacks %s", CAIRN_GRPC_LIBRARY, name);
+  memcpy(place, &found, sizeof found);
+  return CAIRN_OK;
+}
+
 static int load_functions(struct grpc_functions* functions, struct lc_why* why) {
   void* library = load_library(why);
   if (library == NULL) return CAIRN_UNSUPPORTED;
-  /* POSIX lets the address of a function travel as a void pointer, ISO C does not convert it: hence the memcpy. */
   const struct {
     const char* name;
     void* place;
   } wanted[] = {
-      {"cairn_grpc_abi", &functions->abi},   {"cairn_grpc_connect", &functions->connect},
-      {"cairn_grpc_send", &functions->send}, {"cairn_grpc_receive", &functions->receive},
-      {"cairn_grpc_free", &functions->free}, {"cairn_grpc_close", &functions->close},
+      {"cairn_grpc_connect", &functions->connect}, {"cairn_grpc_one_of_several", &functions->one_of_several},
+      {"cairn_grpc_send", &functions->send},       {"cairn_grpc_receive", &functions->receive},
+      {"cairn_grpc_free", &functions->free},       {"cairn_grpc_close", &functions->close},
   };
-  for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; ++i) {
-    void* found = dlsym(library, wanted[i].name);
-    if (found == NULL) {
-      return lc_because(why, CAIRN_UNSUPPORTED, "%s lacks %s", CAIRN_GRPC_LIBRARY, wanted[i].name);
-    }
-    memcpy(wanted[i].place, &found, sizeof found);
-  }
-  if (functions->abi() != CAIRN_GRPC_ABI) {
+  int code = find_function(library, "cairn_grpc_abi", &functions->abi, why);
+  if (code != CAIRN_OK) return code;
+  if (functions->abi() != CAIRN_GRPC_ABI) { /* it may lack some of the others */
     return lc_because(why, CAIRN_UNSUPPORTED, "%s is of another version: %u, this libcairn needs %u",
                       CAIRN_GRPC_LIBRARY, functions->abi(), CAIRN_GRPC_ABI);
   }
-  return CAIRN_OK;
+  for (size_t i = 0; code == CAIRN_OK && i < sizeof wanted / sizeof wanted[0]; ++i) {
+    code = find_function(library, wanted[i].name, wanted[i].place, why);
+  }
+  return code;
 }
 
-int lc_grpc_connect(const char* address, int64_t deadline, struct lc_transport** transport, struct lc_why* why) {
+int lc_grpc_connect(const char* address, bool again, int64_t deadline, struct lc_transport** transport,
+                    struct lc_why* why) {
   struct grpc_transport* t = calloc(1, sizeof *t);
   if (t == NULL) return lc_because(why, CAIRN_RESOURCE_EXHAUSTED, "no memory for a connection");
   t->base.ops = &kGrpcOps;
   int code = load_functions(&t->functions, why);
   if (code == CAIRN_OK) {
     why->text[0] = '\0';
-    code = t->functions.connect(address, (uint32_t)lc_left_ms(deadline), &t->handle, why->text, sizeof why->text);
+    code =
+        t->functions.connect(address, again, (uint32_t)lc_left_ms(deadline), &t->handle, why->text, sizeof why->text);
   }
   if (code != CAIRN_OK) {
     free(t);
     return code;
   }
+  t->base.one_of_several = t->functions.one_of_several(t->handle) != 0;
   *transport = &t->base;
   return CAIRN_OK;
 }

@@ -79,6 +79,8 @@ void lc_set_timeout(struct lc_call* call, uint32_t timeout_ms);
 
 /* Writes the session's error, with the call's name before it, and returns `code`. */
 int lc_fail(struct lc_call* call, int code, const char* format, ...) __attribute__((format(printf, 3, 4)));
+/* The session's error without the "name: " that lc_fail has put before it. */
+const char* lc_reason(const struct lc_call* call);
 /* CAIRN_DEADLINE_EXCEEDED; `what` is what the call waited for. */
 int lc_late(struct lc_call* call, const char* what);
 /* For cairn_error(NULL): of this thread. */

@@ -33,13 +33,17 @@ struct lc_transport_ops {
 /* The first member of each kind of transport. */
 struct lc_transport {
   const struct lc_transport_ops* ops;
+  bool one_of_several; /* daemons at this address: what this one does not know another may */
 };
 
-/* Connects to unix:PATH, grpc://HOST:PORT, grpc+unix:PATH or grpc+run:DIR. CAIRN_UNAVAILABLE: nobody answers. */
-int lc_transport_connect(const char* address, int64_t deadline, struct lc_transport** transport, struct lc_why* why);
+/* Connects to unix:PATH, grpc://HOST:PORT, grpc+unix:PATH or grpc+run:DIR. `again`: to the daemon that a session has
+ * already. CAIRN_UNAVAILABLE: nobody answers. */
+int lc_transport_connect(const char* address, bool again, int64_t deadline, struct lc_transport** transport,
+                         struct lc_why* why);
 
 int lc_unix_connect(const char* path, int64_t deadline, struct lc_transport** transport, struct lc_why* why);
-int lc_grpc_connect(const char* address, int64_t deadline, struct lc_transport** transport, struct lc_why* why);
+int lc_grpc_connect(const char* address, bool again, int64_t deadline, struct lc_transport** transport,
+                    struct lc_why* why);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 // Plays libcairn_grpc.so for the tests of libcairn: "grpc+unix:PATH" and "grpc+run:PATH" lead to a FakeDaemon's socket,
-// messages travel in its frames. No gRPC in it: what is tested is the other side of client/grpc_transport.h.
+// messages travel in its frames. "grpc+run:" leads to one of several daemons, unless FAKE_GRPC_ALONE is set. No gRPC in
+// it: what is tested is the other side of client/grpc_transport.h.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -19,6 +20,7 @@
 
 struct cairn_grpc {
   int fd;
+  bool one_of_several;
   std::string got;  // of the frame that is being received
 };
 
@@ -37,7 +39,7 @@ uint32_t cairn_grpc_abi(void) {
   return CAIRN_GRPC_ABI;
 }
 
-int cairn_grpc_connect(const char* target, uint32_t, cairn_grpc** handle, char* error, size_t error_bytes) {
+int cairn_grpc_connect(const char* target, int, uint32_t, cairn_grpc** handle, char* error, size_t error_bytes) {
   const std::string_view whole = target;
   const std::string_view path = whole.substr(std::min(whole.find(':'), whole.size() - 1) + 1);
   sockaddr_un address{};
@@ -49,8 +51,12 @@ int cairn_grpc_connect(const char* target, uint32_t, cairn_grpc** handle, char* 
     close(fd);
     return Because(CAIRN_UNAVAILABLE, "nobody answers there", error, error_bytes);
   }
-  *handle = new cairn_grpc{fd, {}};
+  *handle = new cairn_grpc{fd, whole.starts_with("grpc+run:") && std::getenv("FAKE_GRPC_ALONE") == nullptr, {}};
   return CAIRN_OK;
+}
+
+int cairn_grpc_one_of_several(const cairn_grpc* handle) {
+  return handle->one_of_several ? 1 : 0;
 }
 
 int cairn_grpc_send(cairn_grpc* handle, const void* request, size_t bytes, uint32_t, char* error, size_t error_bytes) {

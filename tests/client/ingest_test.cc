@@ -2,6 +2,7 @@
 // which lies beside this test as libcairn_grpc.so and is found there.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -25,9 +26,10 @@ class IngestTest : public testing::Test {
     daemon_.Join();
     cairn_close(session_);
   }
-  void OpenSession() {
+  void OpenSession(std::uint32_t deadline_ms = 0) {
     cairn_options options = daemon_.options();
     options.address = address_.c_str();
+    if (deadline_ms != 0) options.deadline_ms = deadline_ms;
     session_ = OpenOrDie(options);
     ASSERT_EQ(cairn_protect(session_, 3, data_.data(), data_.size(), CAIRN_INT32), CAIRN_OK);
   }
@@ -203,6 +205,58 @@ TEST_F(IngestTest, OfASearchADaemonThatDoesNotKnowTheSessionIsNotTheLastWord) {
   });
   OpenSession();
   EXPECT_EQ(cairn_checkpoint(session_, 1, nullptr), CAIRN_OK) << cairn_error(session_);
+}
+
+TEST_F(IngestTest, OfASearchWhatIsRefusedUntilTheDeadlineIsRefused) {
+  address_ = "grpc+run:" + daemon_.path();
+  daemon_.Play([this] {
+    {
+      FakePeer ours = daemon_.Accept();
+      ours.Greet(11);
+      AnswerBegin(ours, 40);
+    }
+    for (int i = 0; i < 3; ++i) RefuseSession(daemon_.Accept());
+    daemon_.CloseSocket();  // nobody answers any more
+  });
+  OpenSession(/*deadline_ms=*/1000);
+  EXPECT_EQ(cairn_checkpoint(session_, 1, nullptr), CAIRN_FAILED_PRECONDITION);
+  EXPECT_TRUE(Says(session_, "cairn_checkpoint: no such session (no other daemon")) << cairn_error(session_);
+}
+
+TEST_F(IngestTest, OfASearchWhatIsRefusedWhileAnotherDaemonIsSilentIsRefused) {
+  address_ = "grpc+run:" + daemon_.path();
+  daemon_.Play([this] {
+    {
+      FakePeer ours = daemon_.Accept();
+      ours.Greet(11);
+      AnswerBegin(ours, 40);
+    }
+    RefuseSession(daemon_.Accept());
+    FakePeer silent = daemon_.Accept();
+    silent.Expect(local::Request::kHello);
+    EXPECT_FALSE(silent.Receive());
+  });
+  OpenSession(/*deadline_ms=*/1000);
+  EXPECT_EQ(cairn_checkpoint(session_, 1, nullptr), CAIRN_FAILED_PRECONDITION);
+  EXPECT_TRUE(Says(session_, "no such session")) << cairn_error(session_);
+}
+
+TEST_F(IngestTest, OfASearchThatHasFoundOneDaemonAloneItsWordIsTheLast) {
+  address_ = "grpc+run:" + daemon_.path();
+  setenv("FAKE_GRPC_ALONE", "1", 1);
+  daemon_.Play([this] {
+    {
+      FakePeer ours = daemon_.Accept();
+      ours.Greet(11);
+      AnswerBegin(ours, 40);
+    }
+    RefuseSession(daemon_.Accept());  // once
+  });
+  OpenSession();
+  EXPECT_EQ(cairn_checkpoint(session_, 1, nullptr), CAIRN_FAILED_PRECONDITION);
+  EXPECT_TRUE(Says(session_, "no such session")) << cairn_error(session_);
+  EXPECT_FALSE(Says(session_, "no other daemon")) << cairn_error(session_);
+  unsetenv("FAKE_GRPC_ALONE");
 }
 
 TEST_F(IngestTest, TheOneDaemonThatWasNamedIsTheLastWord) {

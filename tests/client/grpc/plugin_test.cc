@@ -45,6 +45,8 @@ struct Plugin {
   }
   cairn_grpc_abi_function* abi = Find<cairn_grpc_abi_function>("cairn_grpc_abi");
   cairn_grpc_connect_function* connect = Find<cairn_grpc_connect_function>("cairn_grpc_connect");
+  cairn_grpc_one_of_several_function* one_of_several =
+      Find<cairn_grpc_one_of_several_function>("cairn_grpc_one_of_several");
   cairn_grpc_send_function* send = Find<cairn_grpc_send_function>("cairn_grpc_send");
   cairn_grpc_receive_function* receive = Find<cairn_grpc_receive_function>("cairn_grpc_receive");
   cairn_grpc_free_function* free = Find<cairn_grpc_free_function>("cairn_grpc_free");
@@ -60,9 +62,10 @@ const Plugin& ThePlugin() {
 class Stream {
  public:
   ~Stream() { ThePlugin().close(handle_); }
-  int Connect(const std::string& address, std::uint32_t deadline_ms = kPatienceMs) {
-    return ThePlugin().connect(address.c_str(), deadline_ms, &handle_, error_.data(), error_.size());
+  int Connect(const std::string& address, bool again = false) {
+    return ThePlugin().connect(address.c_str(), again, kPatienceMs, &handle_, error_.data(), error_.size());
   }
+  bool IsOneOfSeveral() const { return ThePlugin().one_of_several(handle_) != 0; }
   int Send(const local::Request& request, std::uint32_t deadline_ms = kPatienceMs) {
     const std::string bytes = request.SerializeAsString();
     return ThePlugin().send(handle_, bytes.data(), bytes.size(), deadline_ms, error_.data(), error_.size());
@@ -159,7 +162,7 @@ class PluginTest : public ::testing::Test {
   std::unique_ptr<IngestDoor> door_;
 };
 
-TEST_F(PluginTest, ExportsItsSixFunctionsAndNothingElse) {
+TEST_F(PluginTest, ExportsItsSevenFunctionsAndNothingElse) {
   EXPECT_EQ(ThePlugin().abi(), CAIRN_GRPC_ABI);
   const std::string command = "nm -D --defined-only " + testing::Runfile("client/grpc/libcairn_grpc.so");
   FILE* const pipe = popen(command.c_str(), "r");
@@ -171,7 +174,7 @@ TEST_F(PluginTest, ExportsItsSixFunctionsAndNothingElse) {
     EXPECT_NE(std::string(line.data()).find(" T cairn_grpc_"), std::string::npos) << line.data();
   }
   pclose(pipe);
-  EXPECT_EQ(symbols, 6u);
+  EXPECT_EQ(symbols, 7u);
 }
 
 TEST_F(PluginTest, CarriesMessagesBothWaysInOrder) {
@@ -285,10 +288,10 @@ TEST_F(PluginTest, ErrorsAreCutToTheirBuffer) {
   cairn_grpc* handle = nullptr;
   std::array<char, 8> error;
   error.fill('#');
-  EXPECT_EQ(ThePlugin().connect("nonsense", 1, &handle, error.data(), 5), CAIRN_INVALID_ARGUMENT);
+  EXPECT_EQ(ThePlugin().connect("nonsense", 0, 1, &handle, error.data(), 5), CAIRN_INVALID_ARGUMENT);
   EXPECT_EQ(std::string(error.data()), "'non");
   EXPECT_EQ(error[5], '#');
-  EXPECT_EQ(ThePlugin().connect("nonsense", 1, &handle, nullptr, 0), CAIRN_INVALID_ARGUMENT);
+  EXPECT_EQ(ThePlugin().connect("nonsense", 0, 1, &handle, nullptr, 0), CAIRN_INVALID_ARGUMENT);
 }
 
 // No channel but its own is in use here: the end of each must not end the threads that it comes on.
@@ -368,12 +371,12 @@ class ToldTest : public PluginTest {
   }
   int Connect() { return stream_.Connect("grpc+run:" + run_); }
   // A session's stream with the daemon that `receiver` is behind: says hello, and gets so many replies. False: somebody
-  // else was asked.
-  bool Talk(FakeReceiver& receiver, int replies) {
+  // else was asked. `again`: the session looks for the daemon that it had.
+  bool Talk(FakeReceiver& receiver, int replies, bool again = false) {
     const std::size_t before = receiver.attached(), before_of_both = receiver_.attached() + other_receiver_.attached();
     Stream stream;
     local::Reply reply;
-    EXPECT_EQ(stream.Connect("grpc+run:" + run_), CAIRN_OK) << stream.error();
+    EXPECT_EQ(stream.Connect("grpc+run:" + run_, again), CAIRN_OK) << stream.error();
     EXPECT_EQ(stream.Send(Hello()), CAIRN_OK) << stream.error();
     EXPECT_EQ(stream.Receive(&reply), CAIRN_OK) << stream.error();
     for (int i = 0; i < 2000 && receiver_.attached() + other_receiver_.attached() == before_of_both; ++i)
@@ -459,6 +462,39 @@ TEST_F(ToldTest, ADaemonThatRefusesBehindTheGreetingIsNotRemembered) {
   EXPECT_TRUE(Talk(other_receiver_, 2)) << "the second is the refusal";
   Tell('a', door_->announcement());
   EXPECT_TRUE(Talk(receiver_, 1)) << "the one that has told last";
+}
+
+// The one that has told last answers Hello and Open, and then refuses or is gone, again and again.
+TEST_F(ToldTest, ASessionThatLooksForItsDaemonAsksEachInTurn) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(OpenOther());
+  Tell('a', door_->announcement(), /*ago=*/100);
+  Tell('b', other_door_->announcement());
+  EXPECT_TRUE(Talk(other_receiver_, 2));
+  EXPECT_TRUE(Talk(other_receiver_, 2, /*again=*/true)) << "whoever opens its session goes by what was told";
+  EXPECT_TRUE(Talk(receiver_, 1, /*again=*/true)) << "the other one's turn";
+  EXPECT_TRUE(Talk(other_receiver_, 2, /*again=*/true)) << "ours may have come there";
+  EXPECT_TRUE(Talk(receiver_, 3, /*again=*/true));
+  EXPECT_TRUE(Talk(receiver_, 2, /*again=*/true)) << "it has served us";
+  EXPECT_TRUE(Talk(other_receiver_, 2, /*again=*/true)) << "and may have lost the session";
+}
+
+TEST_F(ToldTest, OfOneAloneTheWordIsTheLast) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Tell('a', door_->announcement());
+  {
+    Stream stream;
+    ASSERT_EQ(stream.Connect("grpc+run:" + run_), CAIRN_OK) << stream.error();
+    EXPECT_FALSE(stream.IsOneOfSeveral());
+  }
+  {
+    Stream stream;
+    ASSERT_EQ(stream.Connect("grpc+unix:" + options_.node_socket), CAIRN_OK) << stream.error();
+    EXPECT_FALSE(stream.IsOneOfSeveral());
+  }
+  Tell('b', "what nobody can read");
+  ASSERT_EQ(Connect(), CAIRN_OK) << stream_.error();
+  EXPECT_TRUE(stream_.IsOneOfSeveral()) << "who knows what that one knows?";
 }
 
 TEST_F(ToldTest, OnlyWhatNobodyElseCanReadOrMakeIsBelieved) {
