@@ -65,10 +65,10 @@ void AskRedundant(Disk& disk, const std::string& cache, std::vector<Finding>& fi
   findings.push_back(ProbeRedundant(disk, config->redundant.path, cache, config->redundant.apart));
 }
 
-// By the daemon's settings; what is wrong with them the arbiter's finding says.
-bool MayProbe() {
+// Of the daemon's settings; what is wrong with them the arbiter's finding says.
+Config::Cache CacheSettings() {
   const auto config = MakeConfig({}, Surroundings::OfThisProcess());
-  return !config.ok() || config->cache.probe;
+  return config.ok() ? config->cache : Config::Cache();
 }
 
 std::vector<Finding> Examine(const Context& context, const DoctorOptions& options) {
@@ -90,7 +90,7 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
   findings.push_back(ProbePinnedMemory());
   findings.push_back(ProbeWritable(*disk, "cache", cache));
   findings.push_back(ProbeDirectIo(*disk, cache));
-  findings.push_back(transfers ? TellTransfers(*transfers) : FindTransfers(*disk, cache, MayProbe()));
+  findings.push_back(transfers ? TellTransfers(*transfers) : FindTransfers(*disk, cache, CacheSettings()));
   findings.push_back(ProbePersistence(cache));
   if (!prefix.empty()) {
     findings.push_back(ProbePrefix(*disk, prefix));

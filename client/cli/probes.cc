@@ -21,10 +21,12 @@
 
 #include "client/cli/text.h"
 #include "client/copy/copy.h"
+#include "daemon/config/cache_transfers.h"
 #include "storage/base/clock.h"
 #include "storage/base/md5_lanes.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
+#include "storage/base/transfer_shape.h"
 #include "storage/base/unique_fd.h"
 #include "storage/base/user_name.h"
 #include "storage/io/create_once.h"
@@ -291,29 +293,34 @@ Finding TellTransfers(const admin::CacheTransfers& told) {
   return works ? Works(kTransfers, false, std::move(detail)) : Fails(kTransfers, false, std::move(detail));
 }
 
-Finding FindTransfers(Disk& disk, const std::string& cache, bool probe) {
+Finding FindTransfers(Disk& disk, const std::string& cache, const Config::Cache& settings) {
   const std::string path = DiskRecordPath(cache, UserName());
   const auto record = ReadDiskRecord(disk, path);
+  std::string why_not = WhyNotMeasured(settings);
+  const bool used = why_not.empty() && record.ok();
+  if (used) {
+    const auto device = IdentifyDevice(disk, ParentOf(path));
+    const absl::Status counts = device.ok() ? CheckCounts(*record, *device, NowMicros()) : device.status();
+    if (!counts.ok()) why_not = MessageOf(counts);
+  } else if (record.ok()) {
+    why_not += fmt::format(": what was measured {} is not used", LocalTime(record->measured_us));
+  } else if (why_not.empty() && !absl::IsNotFound(record.status())) {
+    why_not = MessageOf(record.status());
+  } else if (why_not.empty()) {
+    why_not = "not measured yet: a daemon does it once it has written nothing for 10 s";
+  }
   admin::CacheTransfers told;
-  const TransferShapes shapes = record.ok() ? record->shapes : TransferShapes();
+  const TransferShapes shapes = WithSettings(settings, used ? record->shapes : TransferShapes());
   told.mutable_write()->set_bytes(shapes.write.bytes);
   told.mutable_write()->set_depth(shapes.write.depth);
   told.mutable_read()->set_bytes(shapes.read.bytes);
   told.mutable_read()->set_depth(shapes.read.depth);
-  if (record.ok()) {
-    const auto device = IdentifyDevice(disk, ParentOf(path));
-    const absl::Status counts = device.ok() ? CheckCounts(*record, *device, NowMicros()) : device.status();
-    if (!counts.ok()) told.set_why_not_measured(std::string(MessageOf(counts)));
+  told.set_why_not_measured(why_not);
+  if (used) {
     told.set_measured_us(record->measured_us);
     told.set_compared(record->compared);
     told.set_write_speed(record->write_speed);
     told.set_read_speed(record->read_speed);
-  } else if (!probe) {
-    told.set_why_not_measured("cache.probe is off");
-  } else if (!absl::IsNotFound(record.status())) {
-    told.set_why_not_measured(std::string(MessageOf(record.status())));
-  } else {
-    told.set_why_not_measured("not measured yet: a daemon does it once it has written nothing for 10 s");
   }
   return TellTransfers(told);
 }

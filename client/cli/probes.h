@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "daemon/config/config.h"
 #include "proto/admin.pb.h"
 #include "storage/io/disk.h"
 
@@ -37,9 +38,9 @@ Finding ProbeInodes(Disk& disk, const std::string& directory);  // a directory h
 Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache, bool apart);
 Finding ProbeDirectIo(Disk& disk, const std::string& directory);
 // What the daemon says of the transfers of its cache's disk; or, if none says anything, what is in the record that one
-// has left in `cache`, and if there is none why not. `probe`: whether the settings have it measured.
+// has left in `cache`, if `settings` let a daemon use it, else why not.
 Finding TellTransfers(const admin::CacheTransfers& told);
-Finding FindTransfers(Disk& disk, const std::string& cache, bool probe);
+Finding FindTransfers(Disk& disk, const std::string& cache, const Config::Cache& settings);
 Finding ProbePersistence(const std::string& directory);  // not a file system in memory
 
 // Which kinds of file systems ProbeInodes knows, for people.

@@ -1,10 +1,12 @@
 #include "daemon/core/disk_tuner.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "daemon/config/cache_transfers.h"
 #include "storage/base/size_text.h"
 #include "storage/base/status.h"
 #include "storage/io/device_identity.h"
@@ -39,30 +41,10 @@ std::string DiskTuner::path() const {
   return DiskRecordPath(context_.config.cache.path, context_.env.process.user);
 }
 
-TransferShapes DiskTuner::WithSettings(TransferShapes shapes) const {
-  const Config::Cache& cache = context_.config.cache;
-  const auto take = [](TransferShape& shape, std::uint64_t bytes, std::uint32_t depth) {
-    if (bytes != 0) shape.bytes = static_cast<std::uint32_t>(bytes);
-    if (depth != 0) shape.depth = depth;
-  };
-  take(shapes.write, cache.write_bytes, cache.write_depth);
-  take(shapes.read, cache.read_bytes, cache.read_depth);
-  return shapes;
-}
-
-bool DiskTuner::SettingsSayAll() const {
-  const Config::Cache& cache = context_.config.cache;
-  return cache.write_bytes != 0 && cache.write_depth != 0 && cache.read_bytes != 0 && cache.read_depth != 0;
-}
-
 void DiskTuner::Begin() {
-  context_.env.cache_disk.UseShapes(WithSettings({}));
-  if (SettingsSayAll()) {
-    why_not_ = "the settings say all of it";
-  } else if (!context_.config.cache.probe) {
-    why_not_ = "cache.probe is off";
-  } else if (!context_.config.cache.direct) {
-    why_not_ = "cache.direct is off";
+  context_.env.cache_disk.UseShapes(WithSettings(context_.config.cache, {}));
+  if (std::string off = WhyNotMeasured(context_.config.cache); !off.empty()) {
+    why_not_ = std::move(off);
   } else if (context_.env.probe_cache_disk != nullptr) {
     why_not_ = "not measured yet";
     LookAtRecord();
@@ -94,7 +76,7 @@ void DiskTuner::Looked(const Look& look) {
 void DiskTuner::Take(const DiskRecord& record) {
   record_ = record;
   why_not_.clear();
-  const TransferShapes shapes = WithSettings(record.shapes);
+  const TransferShapes shapes = WithSettings(context_.config.cache, record.shapes);
   context_.env.cache_disk.UseShapes(shapes);
   spdlog::info("disk of the cache: writes of {} x {}, reads of {} x {}", SizeText(shapes.write.bytes),
                shapes.write.depth, SizeText(shapes.read.bytes), shapes.read.depth);

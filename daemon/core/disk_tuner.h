@@ -57,8 +57,6 @@ class DiskTuner {
   };
 
   std::string path() const;
-  TransferShapes WithSettings(TransferShapes shapes) const;
-  bool SettingsSayAll() const;
   void LookAtRecord();
   void Looked(const Look& look);
   void Take(const DiskRecord& record);

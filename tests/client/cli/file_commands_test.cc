@@ -277,6 +277,17 @@ TEST_F(FileCommandsTest, DoctorSaysWhichTransfersTheCacheGetsAndWhyTheyWereNotMe
       "works    transfers of the cache: writes of 1.0 MiB x 4 (3.0 GB/s), reads of 256.0 KiB x 16 (6.5 GB/s), "
       "measured ";
   EXPECT_NE(doctor("true").find(known), std::string::npos) << doctor("true");
+  EXPECT_NE(doctor("true\nwrite_depth = 7").find("writes of 1.0 MiB x 7"), std::string::npos) << "as a daemon does";
+  const std::vector<std::pair<std::string, std::string>> settings_off = {
+      {"false", "cache.probe is off"},
+      {"true\ndirect = false", "cache.direct is off"},
+      {"true\nwrite_bytes = \"4MiB\"\nread_bytes = \"4MiB\"\nwrite_depth = 8\nread_depth = 8",
+       "the settings say all of it"}};
+  for (const auto& [settings, why] : settings_off) {
+    const std::string said = doctor(settings);
+    EXPECT_NE(said.find(unknown + why + ": what was measured "), std::string::npos) << said;
+    EXPECT_NE(said.find(" is not used\n"), std::string::npos) << said;
+  }
 
   record.device.kernel = "2.6.32";
   ASSERT_TRUE(WriteDiskRecord(*disk, path, record).ok());
