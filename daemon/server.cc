@@ -16,8 +16,11 @@
 #include "storage/base/host_name.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
+#include "storage/base/user_name.h"
 #include "storage/base/version.h"
 #include "storage/io/posix_disk.h"
+#include "storage/io/scratch.h"
+#include "storage/place/cache/disk_record.h"
 
 namespace cairn {
 namespace {
@@ -26,6 +29,14 @@ DaemonIdentity NewIdentity() {
   std::random_device random;
   return {.name = fmt::format("cairnd {}", kVersion),
           .incarnation = (std::uint64_t{random()} << 32) | std::uint64_t{random()}};
+}
+
+// A crash while the disk was measured may have left the scratch file. It is as large as a small checkpoint, and the
+// disk may never be measured again.
+void ClearUpAfterProbe(Disk& disk, const std::string& cache) {
+  const absl::Status cleared = RemoveScratch(disk, DiskRecordPath(cache, UserName()));
+  if (cleared.ok() || absl::IsNotFound(cleared)) return;
+  spdlog::warn("what a measurement of the cache's disk has left is not removed: {}", MessageOf(cleared));
 }
 
 class ServerImpl : public Server {
@@ -44,6 +55,7 @@ class ServerImpl : public Server {
   }
 
   absl::Status Open(const Config& config, std::shared_ptr<Deposits> deposits) {
+    ClearUpAfterProbe(*cache_disk_, config.cache.path);
     CAIRN_ASSIGN_OR_RETURN(arbiters_, MakeArbiters(config.arbiter));
     CAIRN_ASSIGN_OR_RETURN(core_, ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, {}, *arbiters_, peers_.get(),
                                                       std::move(deposits)));

@@ -11,6 +11,7 @@
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
 #include "storage/io/posix_disk.h"
+#include "storage/io/scratch.h"
 
 namespace cairn {
 namespace {

@@ -59,28 +59,6 @@ absl::StatusOr<std::unique_ptr<File>> Disk::OpenUnnamed(const std::string& direc
   return FailedPrecondition("{}: this disk makes no files without names", directory);
 }
 
-absl::StatusOr<std::unique_ptr<File>> OpenScratch(Disk& disk, const std::string& path) {
-  absl::StatusOr<std::unique_ptr<File>> unnamed = disk.OpenUnnamed(ParentOf(path));
-  if (!absl::IsFailedPrecondition(unnamed.status())) return unnamed;
-  const std::string name = WorkName(path);
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
-                         disk.Open(name, {.direct = true, .writable = true, .create = true, .exclusive = true}));
-  CAIRN_RETURN_IF_ERROR(disk.Remove(name));
-  CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(path)));  // before this a crash may bring it back with its bytes
-  return file;
-}
-
-absl::Status RemoveScratch(Disk& disk, const std::string& path) {
-  const std::string folder = ParentOf(path), stem = BaseOf(path) + std::string(kWorkSuffix);
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
-  for (const std::string& name : names) {
-    if (!IsWorkName(name) || !name.starts_with(stem)) continue;
-    const absl::Status removed = disk.Remove(folder + "/" + name);
-    if (!absl::IsNotFound(removed)) CAIRN_RETURN_IF_ERROR(removed);
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::string> ReadWhole(Disk& disk, const std::string& path, std::uint64_t bytes_max) {
   for (int look = 1;; ++look) {
     CAIRN_ASSIGN_OR_RETURN(std::string text, ReadBytes(disk, path, bytes_max));

@@ -91,7 +91,7 @@ class Disk {
   // Never follows a symbolic link in the last component. kInvalidArgument: not a regular file.
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) = 0;
   // A new file for reading and writing that never has a name, and is gone with its File. kFailedPrecondition: this
-  // disk cannot (OpenScratch can).
+  // disk cannot (scratch.h can).
   virtual absl::StatusOr<std::unique_ptr<File>> OpenUnnamed(const std::string& directory);
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   // The same, but never replaces: kAlreadyExists. kFailedPrecondition: this file system or kernel cannot.
@@ -141,13 +141,6 @@ absl::StatusOr<std::string> ReadWhole(Disk& disk, const std::string& path, std::
 
 // Replaces `path` atomically and durably: work name in the same directory, write, sync, rename, sync the directory.
 absl::Status ReplaceFile(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode = 0600);
-
-// A new file of nobody else's, for reading and writing, by direct I/O where there is that. It is gone with its File,
-// and after a crash: it has no name once this returns. Where a file cannot be made without one, it has a work name of
-// `path` for a moment, and a crash in that moment leaves it there, empty (RemoveScratch).
-absl::StatusOr<std::unique_ptr<File>> OpenScratch(Disk& disk, const std::string& path);
-// Removes what such crashes have left of `path`. REQUIRES: nobody else makes such files of this path now.
-absl::Status RemoveScratch(Disk& disk, const std::string& path);
 
 // Makes the directory and its missing parents, each synced into its parent. There already, or a
 // link to one: OK. kAlreadyExists: `path` or a parent is there, but no directory.

@@ -13,8 +13,10 @@
 
 #include "storage/base/caught.h"
 #include "storage/base/clock.h"
+#include "storage/base/path.h"
 #include "storage/base/size_text.h"
 #include "storage/base/status.h"
+#include "storage/io/scratch.h"
 
 namespace cairn {
 namespace {
@@ -58,28 +60,40 @@ absl::StatusOr<Buffer> MakeBuffer() {
   return buffer;
 }
 
+struct Sample {
+  double bytes_per_s = 0;
+  bool whole = true;  // false: the time was over before
+};
+
 class Transfers {
  public:
-  Transfers(File& file, std::uint64_t file_bytes, std::byte* buffer, const std::function<bool()>& stop)
-      : file_(file), file_bytes_(file_bytes), buffer_(buffer), stop_(stop) {}
+  Transfers(File& file, std::uint64_t file_bytes, std::byte* buffer, std::chrono::steady_clock::time_point end,
+            const std::function<bool()>& stop)
+      : file_(file), file_bytes_(file_bytes), buffer_(buffer), end_(end), stop_(stop) {}
 
   // Transfers so many bytes in this shape, from the begin of the file on and again from there. Nothing is under way
-  // when it returns. Bytes per second.
-  absl::StatusOr<double> Run(bool write, const TransferShape& shape, std::uint64_t bytes) {
+  // when it returns.
+  absl::StatusOr<Sample> Run(bool write, const TransferShape& shape, std::uint64_t bytes) {
     const auto begin = SteadyNow();
     absl::Status begun;
-    for (std::uint64_t at = 0; begun.ok() && at < bytes && AwaitTurn(shape.depth); at += shape.bytes) {
-      begun = stop_() ? Cancelled("{}: stopped", file_.path()) : Begin(write, shape.bytes, at);
+    std::uint64_t at = 0;
+    for (; at < bytes && AwaitTurn(shape.depth) && SteadyNow() <= end_; at += shape.bytes) {
+      begun = CheckGoesOn();
+      if (begun.ok()) begun = Begin(write, shape.bytes, at);
+      if (!begun.ok()) break;
     }
     absl::Status ended = AwaitAll();
     CAIRN_RETURN_IF_ERROR(begun);
     CAIRN_RETURN_IF_ERROR(ended);
+    if (write) CAIRN_RETURN_IF_ERROR(CheckGoesOn());
     if (write) CAIRN_RETURN_IF_ERROR(file_.Sync());
     const double seconds = std::chrono::duration<double>(SteadyNow() - begin).count();
-    return seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
+    return Sample{.bytes_per_s = seconds > 0 ? static_cast<double>(at) / seconds : 0, .whole = at >= bytes};
   }
 
  private:
+  absl::Status CheckGoesOn() const { return stop_() ? Cancelled("{}: stopped", file_.path()) : absl::OkStatus(); }
+
   absl::Status Begin(bool write, std::uint32_t bytes, std::uint64_t at) {
     const auto done = [this](const absl::Status& status) {
       const absl::MutexLock lock(&mutex_);
@@ -115,6 +129,7 @@ class Transfers {
   File& file_;
   const std::uint64_t file_bytes_;
   std::byte* const buffer_;
+  const std::chrono::steady_clock::time_point end_;
   const std::function<bool()>& stop_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
@@ -135,8 +150,7 @@ void TakeBetter(ShapeSpeed& known, double bytes_per_s) {
 }
 
 // False: the time was over before.
-absl::StatusOr<bool> MeasureAll(Transfers& transfers, double speed, std::chrono::steady_clock::time_point end,
-                                DiskSpeeds& speeds) {
+absl::StatusOr<bool> MeasureAll(Transfers& transfers, double speed, DiskSpeeds& speeds) {
   for (const TransferShape& shape : kShapes) {
     speeds.write.push_back({.shape = shape});
     speeds.read.push_back({.shape = shape});
@@ -149,14 +163,31 @@ absl::StatusOr<bool> MeasureAll(Transfers& transfers, double speed, std::chrono:
       const std::size_t which = round % 2 == 0 ? i : kShapes.size() - 1 - i;
       const TransferShape& shape = kShapes[which];
       const std::uint64_t bytes = std::max(sample, 2 * shape.bytes_in_flight()) / shape.bytes * shape.bytes;
-      if (SteadyNow() > end) return false;
-      CAIRN_ASSIGN_OR_RETURN(const double written, transfers.Run(/*write=*/true, shape, bytes));
-      CAIRN_ASSIGN_OR_RETURN(const double read, transfers.Run(/*write=*/false, shape, bytes));
-      TakeBetter(speeds.write[which], written);
-      TakeBetter(speeds.read[which], read);
+      CAIRN_ASSIGN_OR_RETURN(const Sample written, transfers.Run(/*write=*/true, shape, bytes));
+      if (!written.whole) return false;
+      CAIRN_ASSIGN_OR_RETURN(const Sample read, transfers.Run(/*write=*/false, shape, bytes));
+      if (!read.whole) return false;
+      TakeBetter(speeds.write[which], written.bytes_per_s);
+      TakeBetter(speeds.read[which], read.bytes_per_s);
     }
   }
   return true;
+}
+
+absl::StatusOr<DiskSpeeds> Measure(Disk& disk, File& file, std::uint64_t file_bytes, const DiskProbeLimits& limits,
+                                   const std::function<bool()>& stop) {
+  const auto end = SteadyNow() + limits.time;
+  CAIRN_RETURN_IF_ERROR(file.Truncate(file_bytes));
+  CAIRN_ASSIGN_OR_RETURN(const Buffer buffer, MakeBuffer());
+  const std::shared_ptr<void> pinned = disk.Pin({buffer.get(), kBufferBytes});
+  Transfers transfers(file, file_bytes, buffer.get(), end, stop);
+  DiskSpeeds speeds;
+  CAIRN_ASSIGN_OR_RETURN(const Sample first, transfers.Run(/*write=*/true, kFirst, file_bytes));
+  speeds.bytes_per_s = first.bytes_per_s;
+  if (!first.whole || first.bytes_per_s < static_cast<double>(limits.speed_min)) return speeds;
+  CAIRN_ASSIGN_OR_RETURN(const bool all, MeasureAll(transfers, first.bytes_per_s, speeds));
+  if (!all) speeds.write.clear(), speeds.read.clear();
+  return speeds;
 }
 
 }  // namespace
@@ -167,19 +198,12 @@ std::span<const TransferShape> ProbedShapes() {
 
 absl::StatusOr<DiskSpeeds> ProbeDisk(Disk& disk, const std::string& path, const DiskProbeLimits& limits,
                                      const std::function<bool()>& stop) {
-  const auto end = SteadyNow() + limits.time;
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t file_bytes, FileBytes(disk, path, limits));
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, OpenScratch(disk, path));
-  if (!file->direct()) return FailedPrecondition("{}: no direct I/O there", ParentOf(path));
-  CAIRN_RETURN_IF_ERROR(file->Truncate(file_bytes));
-  CAIRN_ASSIGN_OR_RETURN(const Buffer buffer, MakeBuffer());
-  const std::shared_ptr<void> pinned = disk.Pin({buffer.get(), kBufferBytes});
-  Transfers transfers(*file, file_bytes, buffer.get(), stop);
-  DiskSpeeds speeds;
-  CAIRN_ASSIGN_OR_RETURN(speeds.bytes_per_s, transfers.Run(/*write=*/true, kFirst, file_bytes));
-  if (speeds.bytes_per_s < static_cast<double>(limits.speed_min)) return speeds;
-  CAIRN_ASSIGN_OR_RETURN(const bool all, MeasureAll(transfers, speeds.bytes_per_s, end, speeds));
-  if (!all) speeds.write.clear(), speeds.read.clear();
+  CAIRN_ASSIGN_OR_RETURN(ScratchFile scratch, ScratchFile::Open(disk, path));
+  if (!scratch.file().direct()) return FailedPrecondition("{}: no direct I/O there", ParentOf(path));
+  absl::StatusOr<DiskSpeeds> speeds = Measure(disk, scratch.file(), file_bytes, limits, stop);
+  const absl::Status removed = scratch.Remove();
+  if (speeds.ok()) CAIRN_RETURN_IF_ERROR(removed);
   return speeds;
 }
 

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string>
 
+#include "storage/base/user_name.h"
 #include "tests/integration/harness.h"
 
 namespace cairn::testing {
@@ -34,6 +37,18 @@ TEST_F(DaemonTest, StartsAgainAfterAKill) {
   ASSERT_TRUE(harness.StartDaemon());
   harness.KillDaemon();
   EXPECT_TRUE(harness.StartDaemon());
+}
+
+TEST_F(DaemonTest, RemovesWhatACrashHasLeftOfAMeasurementOfTheDiskAlsoIfNoneIsToCome) {
+  const std::string folder = harness.cache() + "/" + UserName();
+  const std::string left = folder + "/disk.cairn.cairn-work0123456789abcdef", record = folder + "/disk.cairn";
+  std::filesystem::create_directories(folder);
+  std::ofstream(left) << std::string(1 << 20, 'x');
+  std::ofstream(record) << "another file";
+  ASSERT_TRUE(harness.StartDaemon());  // cache.probe is off
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(record));
+  std::filesystem::remove(record);
 }
 
 TEST_F(DaemonTest, ASecondOneOnTheSameSocketRefusesAndNamesTheHolder) {

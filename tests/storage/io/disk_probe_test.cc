@@ -6,10 +6,12 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/base/clock.h"
 #include "storage/io/posix_disk.h"
+#include "storage/io/scratch.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
@@ -82,6 +84,47 @@ TEST_F(DiskProbeTest, TheBetterOfTwoMeasurementsCounts) {
   for (const ShapeSpeed& read : speeds->read) EXPECT_NEAR(read.bytes_per_s, read.shape.bytes / 0.0004, 1);
 }
 
+TEST_F(DiskProbeTest, TheFasterTheDiskTheMoreIsTransferredForAMeasurement) {
+  // The first shape: one transfer of 1 MiB at a time. For 15 ms, but 8 MiB at least and 32 MiB at most.
+  const std::vector<std::pair<int, int>> transfers_of = {{4000, 8}, {1400, 10}, {900, 16}, {470, 31}, {100, 32}};
+  for (const auto& [us, transfers] : transfers_of) {
+    int syncs = 0, seen = 0;
+    disk_.SetHook([&](FakeOp op, const std::string&) {
+      if (op == FakeOp::kSync) ++syncs;
+      if (op == FakeOp::kWrite && syncs == 1) ++seen;
+      if (op == FakeOp::kWrite || op == FakeOp::kRead) now_ += std::chrono::microseconds(us);
+    });
+    ASSERT_OK(ProbeDisk(disk_, kPath, kSmall, Never));
+    EXPECT_EQ(seen, transfers) << us;
+  }
+}
+
+TEST_F(DiskProbeTest, TheSyncIsPartOfAWrite) {
+  disk_.SetHook([this](FakeOp op, const std::string&) {
+    if (op == FakeOp::kWrite || op == FakeOp::kRead) now_ += std::chrono::microseconds(500);
+    if (op == FakeOp::kSync) now_ += std::chrono::milliseconds(8);
+  });
+  const auto speeds = ProbeDisk(disk_, kPath, kSmall, Never);
+  ASSERT_OK(speeds);
+  EXPECT_NEAR(speeds->bytes_per_s, (16 << 20) / 0.016, 1);
+  ASSERT_FALSE(speeds->write.empty());
+  EXPECT_NEAR(speeds->read[0].bytes_per_s, (1 << 20) / 0.0005, 1);
+  EXPECT_LT(speeds->write[0].bytes_per_s, 0.7 * speeds->read[0].bytes_per_s);
+}
+
+TEST_F(DiskProbeTest, ADiskThatIsJustFastEnoughIsCompared) {
+  transfer_time_ = std::chrono::nanoseconds(1'953'125);  // 16 of them are the 32nd part of a second
+  DiskProbeLimits limits = kSmall;
+  limits.speed_min = 512 << 20;
+  auto speeds = ProbeDisk(disk_, kPath, limits, Never);
+  ASSERT_OK(speeds);
+  EXPECT_FALSE(speeds->write.empty());
+  ++limits.speed_min;
+  speeds = ProbeDisk(disk_, kPath, limits, Never);
+  ASSERT_OK(speeds);
+  EXPECT_TRUE(speeds->write.empty());
+}
+
 TEST_F(DiskProbeTest, ASlowDiskIsWrittenOnceAndNotCompared) {
   transfer_time_ = std::chrono::milliseconds(10);
   int writes = 0;
@@ -97,32 +140,53 @@ TEST_F(DiskProbeTest, ASlowDiskIsWrittenOnceAndNotCompared) {
 }
 
 TEST_F(DiskProbeTest, TimeThatIsOverEndsItWithoutAComparison) {
-  transfer_time_ = std::chrono::milliseconds(4);
-  const auto begin = now_;
-  const auto speeds = ProbeDisk(disk_, kPath, kSmall, Never);
-  ASSERT_OK(speeds);
-  EXPECT_TRUE(speeds->write.empty() && speeds->read.empty());
-  EXPECT_LT(now_ - begin, kSmall.time + std::chrono::milliseconds(400));  // by one measurement at most
-  ExpectNothingLeft();
+  // In the first write, in one of the others, in a read: no transfer begins later.
+  for (const int transfers : {1, 3, 15, 16, 17, 40, 41, 60, 100, 139}) {
+    int begun = 0, syncs = 0;
+    disk_.SetHook([&](FakeOp op, const std::string&) {
+      if (op == FakeOp::kSync) ++syncs;
+      if (op != FakeOp::kWrite && op != FakeOp::kRead) return;
+      ++begun;
+      now_ += std::chrono::nanoseconds(kSmall.time) / transfers + std::chrono::nanoseconds(1);
+    });
+    DiskProbeLimits limits = kSmall;
+    limits.speed_min = 0;
+    const auto speeds = ProbeDisk(disk_, kPath, limits, Never);
+    ASSERT_OK(speeds);
+    EXPECT_TRUE(speeds->write.empty() && speeds->read.empty()) << transfers;
+    EXPECT_GT(speeds->bytes_per_s, 0) << transfers;
+    EXPECT_EQ(begun, transfers);
+    EXPECT_TRUE(transfers >= 16 || syncs == 1) << transfers << " " << syncs;
+    ExpectNothingLeft();
+  }
 }
 
-TEST_F(DiskProbeTest, StopsBeforeAnyTransferAndLeavesNothing) {
+TEST_F(DiskProbeTest, WhatWasWrittenUntilTheTimeWasOverTellsTheSpeed) {
+  transfer_time_ = std::chrono::milliseconds(400);
+  const auto speeds = ProbeDisk(disk_, kPath, kSmall, Never);
+  ASSERT_OK(speeds);
+  EXPECT_NEAR(speeds->bytes_per_s, (1 << 20) / 0.4, 1);
+  EXPECT_EQ(now_, std::chrono::milliseconds(1600)) << "the transfer that was under way when the time was over";
+}
+
+TEST_F(DiskProbeTest, StopsBeforeAnyTransferOrSyncAndLeavesNothing) {
   std::size_t asked = 0;
   ASSERT_OK(ProbeDisk(disk_, kPath, kSmall, [&] { return ++asked == 0; }));
   const std::size_t all = asked;
   EXPECT_GT(all, 100u);
-  for (std::size_t stop_at = 1; stop_at <= all; stop_at += 1 + all / 20) {
-    std::size_t transfers_after = 0;
+  // The 17th time is before the first sync.
+  for (std::size_t stop_at = 1; stop_at <= all; stop_at += stop_at < 17 ? 4 : 1 + all / 20) {
+    std::size_t after = 0;
     bool stopped = false;
     disk_.SetHook([&](FakeOp op, const std::string&) {
-      if (op != FakeOp::kWrite && op != FakeOp::kRead) return;
-      if (stopped) ++transfers_after;
-      now_ += transfer_time_;
+      if (op != FakeOp::kWrite && op != FakeOp::kRead && op != FakeOp::kSync) return;
+      if (stopped) ++after;
+      if (op != FakeOp::kSync) now_ += transfer_time_;
     });
     asked = 0;
     const auto speeds = ProbeDisk(disk_, kPath, kSmall, [&] { return stopped = ++asked >= stop_at; });
     EXPECT_EQ(speeds.status().code(), absl::StatusCode::kCancelled) << stop_at;
-    EXPECT_EQ(transfers_after, 0u) << stop_at;
+    EXPECT_EQ(after, 0u) << stop_at;
     ExpectNothingLeft();
   }
 }
@@ -134,7 +198,23 @@ TEST_F(DiskProbeTest, ADiskThatIsNearlyFullIsNotMeasured) {
   EXPECT_NE(refused.status().message().find("are needed to measure"), std::string::npos) << refused.status();
   ExpectNothingLeft();
   disk_.SetCapacity(std::uint64_t{32} * (16 << 20));
-  EXPECT_OK(ProbeDisk(disk_, kPath, {}, Never).status());  // the file is no larger than its share of what is free
+  EXPECT_OK(ProbeDisk(disk_, kPath, {}, Never).status());
+}
+
+TEST_F(DiskProbeTest, TheFileIsNoLargerThanItsShareOfWhatIsFree) {
+  const auto file_mib = [this](std::uint64_t free_mib) {
+    disk_.SetCapacity(free_mib << 20);
+    std::uint64_t bytes = 0;
+    EXPECT_OK(ProbeDisk(disk_, kPath, {}, [&] {
+      bytes = disk_.Info("/cache/" + disk_.List("/cache")->front())->bytes;
+      return false;
+    }));
+    return bytes >> 20;
+  };
+  EXPECT_EQ(file_mib(32 * 16), 16u);
+  EXPECT_EQ(file_mib(32 * 24 - 1), 16u) << "in steps of 8 MiB";
+  EXPECT_EQ(file_mib(32 * 24), 24u);
+  EXPECT_EQ(file_mib(32 * 1000), 64u);
 }
 
 TEST_F(DiskProbeTest, WhateverTheDiskRefusesIsToldAndLeavesNothing) {
@@ -146,12 +226,12 @@ TEST_F(DiskProbeTest, WhateverTheDiskRefusesIsToldAndLeavesNothing) {
     const auto speeds = ProbeDisk(disk_, kPath, kSmall, Never);
     EXPECT_EQ(speeds.status().code(), absl::StatusCode::kResourceExhausted) << nth;
     disk_.ClearFaults();
-    ASSERT_OK(RemoveScratch(disk_, kPath));  // a file whose removal failed is empty, and goes now
+    ASSERT_OK(RemoveScratch(disk_, kPath));  // a file whose removal failed goes now
     ExpectNothingLeft();
   }
 }
 
-TEST_F(DiskProbeTest, ACrashLeavesAnEmptyFileAtMostWhichALaterStartRemoves) {
+TEST_F(DiskProbeTest, ACrashLeavesNothingThatALaterStartDoesNotRemove) {
   bool any = false;
   for (std::uint64_t nth = 1; nth < 60; ++nth) {
     disk_.CrashAt(nth);
@@ -159,23 +239,11 @@ TEST_F(DiskProbeTest, ACrashLeavesAnEmptyFileAtMostWhichALaterStartRemoves) {
     disk_.Restart(nth);
     const auto names = disk_.List("/cache");
     ASSERT_OK(names);
-    for (const std::string& name : *names) {
-      EXPECT_EQ(disk_.Info("/cache/" + name)->bytes, 0u) << name;
-      any = true;
-    }
+    any = any || !names->empty();
     ASSERT_OK(RemoveScratch(disk_, kPath));
     ExpectNothingLeft();
   }
   EXPECT_TRUE(any) << "no crash came in the moment that matters";
-}
-
-TEST_F(DiskProbeTest, RemoveScratchTakesNothingElse) {
-  for (const char* name :
-       {"/cache/disk.cairn", "/cache/node.cairn.cairn-work0123456789abcdef", "/cache/disk.cairn.old"}) {
-    ASSERT_OK(ReplaceFile(disk_, name, "x"));
-  }
-  ASSERT_OK(RemoveScratch(disk_, kPath));
-  EXPECT_EQ(disk_.List("/cache")->size(), 3u);
 }
 
 class BufferedDiskProbeTest : public DiskProbeTest {
