@@ -138,6 +138,7 @@ StrandCore::StrandCore(const Config& config, const Environment& environment)
       requests_(context_, sessions_),
       desk_(context_, runs_, room_, images_, tuner_, environment.random()) {
   transfers_.OnBegun([this] { tuner_.GiveWay(); });
+  slots_.OnCopyBegins([this] { tuner_.GiveWay(); });
 }
 
 std::unique_ptr<Run> StrandCore::MakeRun(const RunId& run, const std::string& prefix_path,

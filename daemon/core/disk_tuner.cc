@@ -100,12 +100,13 @@ void DiskTuner::Measure() {
   stop_ = std::make_shared<std::atomic<bool>>(false);
   why_not_ = "being measured";
   auto measure = [probe = context_.env.probe_cache_disk, disk = &context_.env.cache_disk, path = path(), stop = stop_,
+                  turn = turns_missed_ < kTurnsAwaited ? ProbeTurn::kAwaited : ProbeTurn::kGoneWithout,
                   now_us = context_.now_us()] {
     Measured measured;
     const auto device = IdentifyDevice(*disk, ParentOf(path));
     measured.status = device.status();
     if (!device.ok()) return measured;
-    const absl::StatusOr<DiskSpeeds> speeds = probe(path, [stop] { return stop->load(); });
+    const absl::StatusOr<DiskSpeeds> speeds = probe(path, turn, [stop] { return stop->load(); });
     measured.status = speeds.status();
     if (!speeds.ok()) return measured;
     measured.record = RecordOf(*device, now_us, *speeds);
@@ -122,13 +123,19 @@ void DiskTuner::MeasureEnded(const Measured& measured) {
   if (stopped_) return;
   const absl::Status& status = measured.status;
   if (status.ok()) {
+    turns_missed_ = 0;
     // It counts for this life of the daemon; the next one measures again.
     if (!measured.written.ok()) spdlog::warn("{}: not kept: {}", path(), MessageOf(measured.written));
     return Take(measured.record);
   }
-  if (absl::IsCancelled(status)) return MeasureLater(kQuiet, "not measured yet: it gave way to a checkpoint");
+  if (absl::IsCancelled(status)) {
+    return MeasureLater(kQuiet, "not measured yet: it gave way to a checkpoint, a restore or a flush");
+  }
   spdlog::info("{}: not measured: {}", path(), MessageOf(status));
-  MeasureLater(absl::IsAborted(status) ? kBetweenTries : kAfterFailure, std::string(MessageOf(status)));
+  if (!absl::IsAborted(status)) return MeasureLater(kAfterFailure, std::string(MessageOf(status)));
+  ++turns_missed_;
+  MeasureLater(kBetweenTries, fmt::format("not measured yet: {} (try {}; after {} it is measured all the same)",
+                                          MessageOf(status), turns_missed_, kTurnsAwaited));
 }
 
 void DiskTuner::After(std::chrono::milliseconds pause, std::function<void()> then) {

@@ -63,8 +63,8 @@ struct Environment {
   // Null: there is nobody to ask.
   std::function<bool(const std::string& job)> job_is_over = nullptr;
   // Measures the disk of the cache, with a scratch file of that path, until `stop` says so (storage/io/disk_probe.h).
-  // Blocks for about a second. Any thread. Null: it is not measured.
-  std::function<absl::StatusOr<DiskSpeeds>(const std::string& path, const std::function<bool()>& stop)>
+  // Blocks for about a second. kAborted: another process has the turn. Any thread. Null: it is not measured.
+  std::function<absl::StatusOr<DiskSpeeds>(const std::string& path, ProbeTurn turn, const std::function<bool()>& stop)>
       probe_cache_disk = nullptr;
   // Who holds images for the daemon after this one, and what the one before has left; null: nobody.
   std::shared_ptr<Deposits> deposits = nullptr;

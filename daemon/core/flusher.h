@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/core/away.h"
@@ -43,7 +44,12 @@ class FlushSlots {
   explicit FlushSlots(std::uint64_t bytes_per_s, std::uint64_t when_urgent = 0) : throttle(bytes_per_s, when_urgent) {}
 
   using Progress = std::shared_ptr<const TransferProgress>;
-  void CopyBegins(const Progress& progress, SteadyTime now) { copies_[progress] = {.bytes_done = 0, .since = now}; }
+  void CopyBegins(const Progress& progress, SteadyTime now) {
+    copies_[progress] = {.bytes_done = 0, .since = now};
+    if (give_way_) give_way_();
+  }
+  // Runs within each CopyBegins: whatever uses the same disk stops. Once.
+  void OnCopyBegins(std::function<void()> give_way) { give_way_ = std::move(give_way); }
   void CopyEnds(const Progress& progress) { copies_.erase(progress); }
   std::uint32_t copies() const { return static_cast<std::uint32_t>(copies_.size()); }
   // Those that have got on within `stalled`, as far as they have been looked at.
@@ -61,6 +67,7 @@ class FlushSlots {
     SteadyTime since;
   };
   std::map<Progress, Seen> copies_;
+  std::function<void()> give_way_;
 };
 
 class Flusher {

@@ -103,8 +103,8 @@ class ThreadedCoreImpl final : public ThreadedCore {
         .peers = peers_,
         .job_is_over = JobIsOver(config.slurm.squeue),
         .probe_cache_disk =
-            [cache = config.cache.path](const std::string& path, const std::function<bool()>& stop) {
-              return ProbeCacheDisk(FolderOfDevice(cache), path, stop);
+            [cache = config.cache.path](const std::string& path, ProbeTurn turn, const std::function<bool()>& stop) {
+              return ProbeCacheDisk(FolderOfDevice(cache), path, turn, stop);
             },
         .deposits = std::move(deposits),
     };

@@ -16,12 +16,12 @@
 namespace cairn {
 namespace {
 
-// The kernel frees the lock when the descriptor is closed. A folder that cannot be opened or locked keeps nobody away:
-// two that measure at once both find less, and much the same choice.
-absl::StatusOr<UniqueFd> TakeTurn(const std::string& shared) {
+// The kernel frees the lock when the descriptor is closed. A folder that cannot be opened or locked keeps nobody away.
+absl::StatusOr<UniqueFd> TakeTurn(const std::string& shared, ProbeTurn turn) {
   UniqueFd fd(::open(shared.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    return Aborted("{}: another daemon measures this disk", shared);
+  const bool taken = fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (taken && turn == ProbeTurn::kAwaited) {
+    return Aborted("another process has locked {}, as a daemon does that measures this disk", shared);
   }
   return fd;
 }
@@ -41,9 +41,9 @@ std::string FolderOfDevice(const std::string& path) {
   return highest;
 }
 
-absl::StatusOr<DiskSpeeds> ProbeCacheDisk(const std::string& shared, const std::string& path,
+absl::StatusOr<DiskSpeeds> ProbeCacheDisk(const std::string& shared, const std::string& path, ProbeTurn turn,
                                           const std::function<bool()>& stop) {
-  CAIRN_ASSIGN_OR_RETURN(const UniqueFd turn, TakeTurn(shared));
+  CAIRN_ASSIGN_OR_RETURN(const UniqueFd lock, TakeTurn(shared, turn));
   const auto disk = MakePosixDisk({.engine = {.idle = true}});
   CAIRN_RETURN_IF_ERROR(RemoveScratch(*disk, path));
   return ProbeDisk(*disk, path, {}, stop);

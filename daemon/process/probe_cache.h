@@ -15,10 +15,11 @@ namespace cairn {
 // this file system at the same place, whatever their caches are called.
 std::string FolderOfDevice(const std::string& path);
 
-// As ProbeDisk, by a ring of its own in the disk's idle class, with a scratch file of `path`. While one
-// daemon measures with the same folder `shared`, others do not. Blocks for about a second.
-//   kAborted  another daemon measures now; others as ProbeDisk
-absl::StatusOr<DiskSpeeds> ProbeCacheDisk(const std::string& shared, const std::string& path,
+// As ProbeDisk, by a ring of its own in the disk's idle class, with a scratch file of `path`. Whoever measures with the
+// folder `shared` has its lock (flock), and others wait for their turn. Anybody who may read that folder can lock it,
+// and keep the lock: then it is held as long as that process wants. Blocks for about a second, and never for the lock.
+//   kAborted  another process has the lock, and `turn` is to be awaited; others as ProbeDisk
+absl::StatusOr<DiskSpeeds> ProbeCacheDisk(const std::string& shared, const std::string& path, ProbeTurn turn,
                                           const std::function<bool()>& stop);
 
 }  // namespace cairn

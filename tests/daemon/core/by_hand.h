@@ -18,7 +18,7 @@ namespace cairn {
 
 class ByHand {
  public:
-  using Probe = std::function<absl::StatusOr<DiskSpeeds>(const std::string&, const std::function<bool()>&)>;
+  using Probe = std::function<absl::StatusOr<DiskSpeeds>(const std::string&, ProbeTurn, const std::function<bool()>&)>;
   explicit ByHand(PeerAccess* peers = nullptr, Probe probe = nullptr) : peers_(peers), probe_(std::move(probe)) {}
   ByHand(const ByHand&) = delete;
 

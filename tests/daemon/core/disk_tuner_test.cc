@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "storage/base/clock.h"
 #include "storage/io/device_identity.h"
@@ -63,8 +64,10 @@ class DiskTunerTest : public ::testing::Test {
     return Speeds();
   };
   bool flushing_ = false;
-  ByHand by_hand_{nullptr, [this](const std::string& path, const std::function<bool()>& stop) {
+  std::vector<ProbeTurn> turns_;
+  ByHand by_hand_{nullptr, [this](const std::string& path, ProbeTurn turn, const std::function<bool()>& stop) {
                     ++measured_;
+                    turns_.push_back(turn);
                     EXPECT_EQ(path, kRecord);
                     return probe_(stop);
                   }};
@@ -194,8 +197,35 @@ TEST_F(DiskTunerTest, WhileAnotherDaemonMeasuresItWaits) {
   Start();
   Turn(DiskTuner::kQuiet);
   EXPECT_EQ(measured_, 1);
-  Turn(DiskTuner::kBetweenTries);
+  EXPECT_EQ(Told().why_not_measured(),
+            "not measured yet: another daemon (try 1; after 10 it is measured all the same)");
+  Turn(DiskTuner::kBetweenTries - milliseconds(1));
+  EXPECT_EQ(measured_, 1);
+  Turn(milliseconds(1));
   EXPECT_EQ(measured_, 2);
+}
+
+TEST_F(DiskTunerTest, WhoeverKeepsTheTurnKeepsItFromMeasuringForSomeTriesOnly) {
+  const auto aborted = [](const auto&) { return absl::StatusOr<DiskSpeeds>(absl::AbortedError("another process")); };
+  probe_ = aborted;
+  Start();
+  Turn(DiskTuner::kQuiet);
+  for (int i = 1; i < DiskTuner::kTurnsAwaited; ++i) Turn(DiskTuner::kBetweenTries);
+  EXPECT_EQ(turns_, std::vector(DiskTuner::kTurnsAwaited, ProbeTurn::kAwaited));
+  // Gives way the first time: that took no turn.
+  probe_ = [](const auto&) { return absl::StatusOr<DiskSpeeds>(absl::CancelledError("stopped")); };
+  Turn(DiskTuner::kBetweenTries);
+  probe_ = [](const auto&) { return Speeds(); };
+  Turn(DiskTuner::kQuiet);
+  EXPECT_EQ(measured_, DiskTuner::kTurnsAwaited + 2);
+  EXPECT_EQ(turns_[turns_.size() - 2], ProbeTurn::kGoneWithout);
+  EXPECT_EQ(turns_.back(), ProbeTurn::kGoneWithout);
+  EXPECT_EQ(Used().write, kFound);
+  // A month later turns are awaited again.
+  probe_ = aborted;
+  for (int day = 0; day <= 30; ++day) Turn(hours(24));
+  Turn(DiskTuner::kQuiet);
+  EXPECT_EQ(turns_.back(), ProbeTurn::kAwaited);
 }
 
 TEST_F(DiskTunerTest, AResultThatCannotBeKeptIsUsed) {

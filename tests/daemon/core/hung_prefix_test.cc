@@ -231,7 +231,19 @@ TEST_F(HungPrefixTest, AFullCacheRefusesAtOnceWhileThePrefixHangs) {
   EXPECT_SAYS(client.Checkpoint(3, memory_), local::OK, "");
 }
 
-// --- Which copies hang ---
+// --- Which copies hang, and whom they move ---
+
+TEST(FlushSlotsTest, ACopyThatBeginsMakesOthersGiveWay) {
+  FlushSlots slots(0);
+  const auto copy = std::make_shared<TransferProgress>();
+  slots.CopyBegins(copy, SteadyTime());  // nobody is there that could
+  int gave_way = 0;
+  slots.OnCopyBegins([&] { ++gave_way; });
+  slots.CopyEnds(copy);
+  EXPECT_EQ(gave_way, 0);
+  slots.CopyBegins(copy, SteadyTime());
+  EXPECT_EQ(gave_way, 1);
+}
 
 TEST(FlushSlotsTest, ACopyStallsThatDoesNotGetOnUnlessItWaitsForBandwidth) {
   constexpr std::chrono::seconds kStalled(30), kMoment(1);
