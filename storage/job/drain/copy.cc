@@ -1,5 +1,8 @@
 #include "storage/job/drain/copy.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -11,11 +14,13 @@
 #include "storage/base/clock.h"
 #include "storage/base/status.h"
 #include "storage/job/drain/identity.h"
+#include "storage/job/drain/windows.h"
 
 namespace cairn::drain {
 namespace {
 
 constexpr char kChanged[] = "it changed while it was read";
+constexpr char kDiffers[] = "what was read back differs from what was written";
 constexpr char kOpen[] = "somebody has it open for writing";
 
 std::uint64_t Down(std::uint64_t offset) {
@@ -23,6 +28,13 @@ std::uint64_t Down(std::uint64_t offset) {
 }
 std::uint64_t Up(std::uint64_t offset) {
   return Down(offset + kDirectAlignment - 1);
+}
+
+// Whose fault it is decides what follows.
+Verdict VerdictOf(const absl::Status& error, bool of_source) {
+  if (of_source && absl::IsNotFound(error)) return {.outcome = Outcome::kGone};
+  const bool full = !of_source && absl::IsResourceExhausted(error);
+  return {.outcome = full ? Outcome::kFull : Outcome::kFailed, .why = std::string(MessageOf(error))};
 }
 
 void Say(CopyJob& job, Outcome outcome, std::string why = {}) {
@@ -116,16 +128,10 @@ bool LeadsOut(const std::string& path, const std::string& target) {
   return false;
 }
 
-// Whose fault it is decides what follows.
 absl::Status Copier::Blame(CopyJob& job, const absl::Status& status, bool of_source) {
   if (status.ok()) return status;
-  if (of_source && absl::IsNotFound(status)) {
-    Say(job, Outcome::kGone);
-  } else if (!of_source && absl::IsResourceExhausted(status)) {
-    Say(job, Outcome::kFull, std::string(MessageOf(status)));
-  } else {
-    Say(job, Outcome::kFailed, std::string(MessageOf(status)));
-  }
+  Verdict verdict = VerdictOf(status, of_source);
+  Say(job, verdict.outcome, std::move(verdict.why));
   return status;
 }
 
@@ -239,80 +245,118 @@ void Copier::Check(CopyJob& job, std::span<std::byte> buffer) {
   job.through_cache = !(*file)->BypassCache();
   const auto same = IsWindow(**file, job.item->info.bytes, 0, buffer, job.crc32c);
   if (!Blame(job, same.status(), false).ok()) return;
-  if (!*same) Say(job, Outcome::kDamaged, "what was read back differs from what was written");
+  if (!*same) Say(job, Outcome::kDamaged, kDiffers);
 }
 
 // --- Files of many windows ---
 
-// Which windows have data, and what each came to.
-struct Copier::Windows {
-  std::vector<std::uint64_t> begins;
-  std::vector<std::uint32_t> sums;
-  absl::Mutex mutex;
-  bool over ABSL_GUARDED_BY(mutex) = false;  // the first trouble ends it
+// One that is under way, as its workers share it.
+struct Copier::Large {
+  const FileInfo& info;
+  std::unique_ptr<FileBelow> from = nullptr, to = nullptr;
+  bool sparse = false, direct = false;
+  std::vector<std::uint64_t> begins = {};  // of the windows that have data
+  std::vector<std::uint32_t> sums = {};    // of their bytes
+  absl::Mutex mutex = {};
+  std::optional<Verdict> trouble ABSL_GUARDED_BY(mutex) = std::nullopt;  // the first
 
-  bool Over() {
+  void Fail(Verdict verdict) {
     const absl::MutexLock lock(&mutex);
-    return over;
+    if (!trouble) trouble = std::move(verdict);
+  }
+  std::optional<Verdict> Trouble() {
+    const absl::MutexLock lock(&mutex);
+    return trouble;
   }
 };
 
-void Copier::CopyLarge(CopyJob& job, Workers& workers, const Buffers& buffers, bool check) {
-  const FileInfo& info = job.item->info;
-  std::unique_ptr<FileBelow> from;
-  if (!OpenSource(job, &from)) return;
+bool Copier::OpenLarge(CopyJob& job, Large& large) {
+  const FileInfo& info = large.info;
+  if (!OpenSource(job, &large.from)) return false;
   auto to = target_.Create(job.work, WorkMode(info));
-  if (!Blame(job, to.status(), false).ok()) return;
-  const bool sparse = IsSparse(info);
-  Windows windows;
-  for (std::uint64_t at = 0; at < info.bytes;) {
-    if (sparse) {
-      const auto data = from->DataFrom(at);
-      if (!Blame(job, data.status(), true).ok()) return;
+  if (!Blame(job, to.status(), false).ok()) return false;
+  large.to = *std::move(to);
+  large.sparse = IsSparse(info);
+  for (std::uint64_t at = 0; at < info.bytes; at += kWindowBytes) {
+    if (large.sparse) {
+      const auto data = large.from->DataFrom(at);
+      if (!Blame(job, data.status(), true).ok()) return false;
       if (!*data) break;
       at = (*data)->begin / kWindowBytes * kWindowBytes;
     }
-    windows.begins.push_back(at);
-    at += kWindowBytes;
+    large.begins.push_back(at);
   }
-  windows.sums.resize(windows.begins.size());
-  if (!Blame(job, sparse ? (*to)->Truncate(info.bytes) : (*to)->Reserve(info.bytes), false).ok()) return;
-  const bool direct = (*to)->BypassCache();
-  job.through_cache = !direct;
-  Say(job, Outcome::kCopied);
+  large.sums.resize(large.begins.size());
+  const absl::Status sized = large.sparse ? large.to->Truncate(info.bytes) : large.to->Reserve(info.bytes);
+  if (!Blame(job, sized, false).ok()) return false;
+  large.direct = large.to->BypassCache();
+  job.through_cache = !large.direct;
+  return true;
+}
 
-  const auto trouble = [&](Outcome outcome, const absl::Status& status, bool of_source, const char* why) {
-    const absl::MutexLock lock(&windows.mutex);
-    if (std::exchange(windows.over, true)) return;
-    if (!Blame(job, status, of_source).ok()) return;
-    Say(job, outcome, why);
-  };
-  workers.Run(windows.begins.size(), [&](std::size_t number, std::size_t worker) {
-    if (windows.Over()) return;
-    const std::uint64_t begin = windows.begins[number];
-    const std::uint64_t bytes = std::min<std::uint64_t>(kWindowBytes, info.bytes - begin);
-    if (stop_ || !throttle_.Take(bytes, stop_)) return trouble(Outcome::kStopped, absl::OkStatus(), false, "");
-    bool of_source = false;
-    const auto moved =
-        MoveWindow(*from, **to, info, sparse, direct, begin, buffers.at(worker), &windows.sums[number], &of_source);
-    if (!moved.ok()) return trouble(Outcome::kFailed, moved.status(), of_source, "");
-    if (*moved == Moved::kShort) return trouble(Outcome::kWaits, absl::OkStatus(), true, kChanged);
-    progress_.bytes += bytes;
+Verdict Copier::WriteWindow(Large& large, std::size_t number, std::span<std::byte> buffer) {
+  const std::uint64_t begin = large.begins[number];
+  const std::uint64_t bytes = std::min<std::uint64_t>(kWindowBytes, large.info.bytes - begin);
+  if (!throttle_.Take(bytes, stop_)) return {.outcome = Outcome::kStopped};
+  bool of_source = false;
+  const auto moved = MoveWindow(*large.from, *large.to, large.info, large.sparse, large.direct, begin, buffer,
+                                &large.sums[number], &of_source);
+  if (!moved.ok()) return VerdictOf(moved.status(), of_source);
+  if (*moved == Moved::kShort) return {.outcome = Outcome::kWaits, .why = kChanged};
+  progress_.bytes += bytes;
+  return {};
+}
+
+Verdict Copier::ReadBackWindow(Large& large, std::size_t number, std::span<std::byte> buffer) {
+  const auto same = IsWindow(*large.to, large.info.bytes, large.begins[number], buffer, large.sums[number]);
+  if (!same.ok()) return VerdictOf(same.status(), false);
+  return *same ? Verdict() : Verdict{.outcome = Outcome::kDamaged, .why = kDiffers};
+}
+
+// With the last part all is written: the file gets its size and attributes before that is synced.
+bool Copier::SyncParts(CopyJob& job, Large& large, Windows& windows) {
+  for (std::size_t part = 0; part + 1 < windows.parts(); ++part) {
+    if (!windows.AwaitWritten(part) || !Blame(job, large.to->Sync(), false).ok()) return false;
+    windows.Synced(part);
+  }
+  const std::size_t last = windows.parts() - 1;
+  if (!windows.AwaitWritten(last)) return false;
+  const bool padded = large.direct && large.info.bytes % kDirectAlignment != 0;
+  if (padded && !Blame(job, large.to->Truncate(large.info.bytes), false).ok()) return false;
+  if (!Finish(job, *large.from, *large.to, true)) return false;
+  if (!large.direct) large.to->BypassCache();  // what was synced can be dropped
+  windows.Synced(last);
+  return true;
+}
+
+void Copier::CopyLarge(CopyJob& job, Workers& workers, const Buffers& buffers, bool check) {
+  Large large{.info = job.item->info};
+  if (!OpenLarge(job, large)) return;
+  // Only where the disk itself gives it back, a part is worth a sync of its own.
+  Windows windows({.windows = large.begins.size(),
+                   .per_part = check && large.direct ? kPartWindows : std::max<std::size_t>(large.begins.size(), 1),
+                   .read_back = check,
+                   .readers_max = std::max<std::size_t>(workers.count() / 2, 1)});
+  workers.Begin(workers.count(), [&](std::size_t, std::size_t worker) {
+    while (const auto step = windows.Next()) {
+      const bool writes = step->what == Windows::Step::What::kWrite;
+      const std::span<std::byte> buffer = buffers.at(worker);
+      Verdict verdict = stop_    ? Verdict{.outcome = Outcome::kStopped}
+                        : writes ? WriteWindow(large, step->window, buffer)
+                                 : ReadBackWindow(large, step->window, buffer);
+      if (verdict.outcome != Outcome::kCopied) {
+        large.Fail(std::move(verdict));
+        return windows.End();
+      }
+      windows.Done(*step);
+    }
   });
-  if (job.outcome != Outcome::kCopied) return;
-  if (direct && info.bytes % kDirectAlignment != 0 && !Blame(job, (*to)->Truncate(info.bytes), false).ok()) return;
-  if (!Finish(job, *from, **to, true)) return;
-  job.crc32c = Crc32c(std::as_bytes(std::span(windows.sums)));
-  if (!check) return;
-  if (!direct) (*to)->BypassCache();  // what was synced can be dropped
-  workers.Run(windows.begins.size(), [&](std::size_t number, std::size_t worker) {
-    if (windows.Over()) return;
-    if (stop_) return trouble(Outcome::kStopped, absl::OkStatus(), false, "");
-    const std::uint64_t begin = windows.begins[number];
-    const auto same = IsWindow(**to, info.bytes, begin, buffers.at(worker), windows.sums[number]);
-    if (!same.ok()) return trouble(Outcome::kFailed, same.status(), false, "");
-    if (!*same) trouble(Outcome::kDamaged, absl::OkStatus(), false, "what was read back differs from what was written");
-  });
+  Say(job, Outcome::kCopied);
+  if (!SyncParts(job, large, windows)) windows.End();
+  workers.Wait();
+  auto trouble = large.Trouble();
+  if (job.outcome == Outcome::kCopied && trouble) Say(job, trouble->outcome, std::move(trouble->why));
+  job.crc32c = Crc32c(std::as_bytes(std::span(large.sums)));
 }
 
 // --- What is there already ---

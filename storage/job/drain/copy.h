@@ -3,9 +3,7 @@
 #ifndef CAIRN_STORAGE_JOB_DRAIN_COPY_H_
 #define CAIRN_STORAGE_JOB_DRAIN_COPY_H_
 
-#include <absl/base/thread_annotations.h>
 #include <absl/status/status.h>
-#include <absl/synchronization/mutex.h>
 
 #include <atomic>
 #include <cstddef>
@@ -21,12 +19,15 @@
 #include "storage/job/drain/identity.h"
 #include "storage/job/drain/report.h"
 #include "storage/job/drain/scan.h"
+#include "storage/job/drain/windows.h"
 #include "storage/job/drain/workers.h"
 
 namespace cairn::drain {
 
 // Files are copied in windows of this size, which are aligned; what is larger is copied by all threads at once.
 inline constexpr std::size_t kWindowBytes = 4 << 20;
+// Of such a one so many windows are synced at once, and then read back while the next ones are written.
+inline constexpr std::size_t kPartWindows = 64;
 
 enum class Outcome : std::uint8_t {
   kCopied,   // lies whole under its work name
@@ -37,6 +38,12 @@ enum class Outcome : std::uint8_t {
   kFull,     // the target has no room
   kDamaged,  // what was read back differs
   kStopped,
+};
+
+// What became of it, and why.
+struct Verdict {
+  Outcome outcome = Outcome::kCopied;
+  std::string why = {};
 };
 
 struct CopyJob {
@@ -83,13 +90,14 @@ class Copier {
   void Copy(CopyJob& job, std::span<std::byte> buffer, bool sync);
   // Reads back what Copy has written, past the page cache if the target can. Changes `outcome` to kDamaged, or not.
   void Check(CopyJob& job, std::span<std::byte> buffer);
-  // A file of any size, by all workers; durable, and with `check` read back.
+  // A file of any size, by all workers; durable, and with `check` read back, each part of it while the next ones are
+  // written. The calling thread syncs.
   void CopyLarge(CopyJob& job, Workers& workers, const Buffers& buffers, bool check);
   // Has the target, under the item's own name, the same? kThere, or kFailed.
   void Compare(CopyJob& job, std::span<std::byte> buffer);
 
  private:
-  struct Windows;
+  struct Large;
 
   absl::Status Blame(CopyJob& job, const absl::Status& status, bool of_source);
   bool OpenSource(CopyJob& job, std::unique_ptr<FileBelow>* file);
@@ -97,6 +105,10 @@ class Copier {
   bool IsStillAsBefore(CopyJob& job, FileBelow& file);
   bool Finish(CopyJob& job, FileBelow& from, FileBelow& to, bool sync);
   void CopyFile(CopyJob& job, std::span<std::byte> buffer, bool sync);
+  bool OpenLarge(CopyJob& job, Large& large);
+  Verdict WriteWindow(Large& large, std::size_t number, std::span<std::byte> buffer);
+  Verdict ReadBackWindow(Large& large, std::size_t number, std::span<std::byte> buffer);
+  bool SyncParts(CopyJob& job, Large& large, Windows& windows);
   void CopyLink(CopyJob& job);
   void MakeHardLink(CopyJob& job, std::span<std::byte> buffer, bool sync);
   bool CompareLinks(CopyJob& job);

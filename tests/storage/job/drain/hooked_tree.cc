@@ -28,7 +28,9 @@ class HookedFile final : public FileBelow {
   }
   absl::Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("write", path_));
-    return file_->WriteAt(offset, bytes);
+    CAIRN_RETURN_IF_ERROR(file_->WriteAt(offset, bytes));
+    hooks_.after("write", path_, bytes);
+    return absl::OkStatus();
   }
   absl::StatusOr<std::optional<Stretch>> DataFrom(std::uint64_t offset) override { return file_->DataFrom(offset); }
   absl::Status Reserve(std::uint64_t bytes) override {
@@ -41,7 +43,9 @@ class HookedFile final : public FileBelow {
   }
   absl::Status Sync() override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("sync", path_));
-    return file_->Sync();
+    CAIRN_RETURN_IF_ERROR(file_->Sync());
+    hooks_.after("sync", path_, {});
+    return absl::OkStatus();
   }
   absl::StatusOr<FileInfo> Info() override { return Told(file_->Info(), hooks_); }
   FileInfo opened() const override { return *Told(file_->opened(), hooks_); }

@@ -24,6 +24,9 @@ struct TreeHooks {
   bool syncs_each = false;       // it has to be synced file by file, folder by folder
   bool other_device = false;     // as another mount of the same file system may tell
   bool writers_unknown = false;  // nobody can tell whether a file is open for writing
+  // After a "write" or a "sync" of a file that went well; `bytes`: what was written.
+  std::function<void(std::string_view what, const std::string& path, std::span<const std::byte> bytes)> after =
+      [](std::string_view, const std::string&, std::span<const std::byte>) {};
   // After a read, what came.
   std::function<void(const std::string& path, std::span<std::byte> bytes)> came = [](const std::string&,
                                                                                      std::span<std::byte>) {};
