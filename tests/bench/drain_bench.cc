@@ -1,10 +1,11 @@
 // A drain of many small files, and of one large one, against the better of `cp -a` and `rsync -a`, each followed by a
 // sync of the file system: the whole process, from its start to its end, with all durable. The drain is measured as the
 // command does it by default, with every byte read back past the page cache and compared, which the others do not; and
-// without that (--no-check). Each round measures all of them, in turns, from the same source, which is in the page
-// cache, to an empty target on the same disk; what came before is synced.
-// Small files go to a new folder each time, and all are removed at the end: for minutes ext4 looks through the inodes
-// that were deleted before it takes one, and that would be the one that comes after a removal to pay.
+// without that (--no-check). Beside the large file a bare program is measured, which writes, syncs and reads back as
+// overlapped as the disk allows, and does nothing else. Each round measures all of them, in turns, from the same
+// source, which is in the page cache, to an empty target on the same disk; what came before is synced. Small files go
+// to a new folder each time, and all are removed at the end: for minutes ext4 looks through the inodes that were
+// deleted before it takes one, and that would be the one that comes after a removal to pay.
 //   drain_bench [small|large] [rounds] [files, or MiB of the large one] [folder]
 #include <fmt/format.h>
 #include <spawn.h>
@@ -19,10 +20,13 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/base/check.h"
+#include "tests/bench/overlapped_copy.h"
 #include "tests/bench/ratio.h"
 #include "tests/support/runfiles/runfiles.h"
 
@@ -34,6 +38,7 @@ using Arguments = std::vector<std::string>;
 
 constexpr std::size_t kSmallBytes = 4096;
 constexpr int kFilesInAFolder = 1000;
+constexpr char kBare[] = "bare";  // this program, as the bare one: from, to
 
 // False: it is not here, or has failed. Adds the time of processors to *cpu.
 bool RunProgram(Arguments arguments, double* cpu) {
@@ -96,6 +101,12 @@ class Bench {
     tools_.push_back({"cairn drain", [drained](const std::string& to) { return drained(to, {}); }});
     tools_.push_back(
         {"cairn drain --no-check", [drained](const std::string& to) { return drained(to, {"--no-check"}); }});
+    if (!small) {
+      bare_ = tools_.size();
+      tools_.push_back({"bare program", [from = from_](const std::string& to) {
+                          return std::vector<Arguments>{{"/proc/self/exe", kBare, from + "/large", to}};
+                        }});
+    }
     others_ = tools_.size();
     tools_.push_back({"cp -a", [from = from_](const std::string& to) {
                         return std::vector<Arguments>{{"cp", "-a", from, to}, {"sync", "-f", to}};
@@ -112,6 +123,7 @@ class Bench {
 
   void Run(int rounds) {
     std::vector<std::vector<bench::Ratio>> better(others_);
+    std::vector<bench::Ratio> bare;  // of the drain that reads back
     std::vector<Cost> sums(tools_.size());
     for (int round = 0; round < rounds; ++round) {
       std::vector<double> now(tools_.size());
@@ -126,6 +138,7 @@ class Bench {
       for (std::size_t tool = 0; tool < others_; ++tool) {
         better[tool].push_back({.measured = best, .limit = now[tool]});
       }
+      if (bare_) bare.push_back({.measured = now[*bare_], .limit = now[0]});
       fmt::print("round {}:", round + 1);
       for (std::size_t tool = 0; tool < tools_.size(); ++tool) fmt::print(" {} {:.2f} s", tools_[tool].name, now[tool]);
       fmt::print("\n");
@@ -136,6 +149,7 @@ class Bench {
           tools_[tool].name + (small_ ? " of many small files, throughput" : " of one large file, throughput"),
           better[tool], "the better of the others", true);
     }
+    if (bare_) bench::PrintRatios(tools_[0].name + " of one large file, throughput", bare, "the bare program", true);
     for (std::size_t tool = 0; tool < tools_.size(); ++tool) {
       fmt::print("{}: on average {:.2f} s, and {:.2f} s of processors\n", tools_[tool].name,
                  sums[tool].seconds / rounds, sums[tool].cpu / rounds);
@@ -162,11 +176,16 @@ class Bench {
   const std::string from_, to_;
   const bool small_;
   std::vector<Tool> tools_;
-  std::size_t others_ = 0;  // the first that is none of ours
+  std::optional<std::size_t> bare_;
+  std::size_t others_ = 0;  // the first that a user could take instead
   int targets_ = 0;
 };
 
 int Main(int argc, char** argv) {
+  if (argc == 4 && argv[1] == std::string_view(kBare)) {
+    bench::OverlappedCopy(argv[2], argv[3]);
+    return 0;
+  }
   const bool small = argc < 2 || std::string_view(argv[1]) != "large";
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
   const int size = argc > 3 ? std::atoi(argv[3]) : small ? 100'000 : 4096;
