@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -109,8 +110,10 @@ class CacheFolder : public DatasetStore {
 
   // --- Before Load: what a daemon that was killed has begun ---
   // Datasets of checkpoint files that are not whole and were not given up, of which some ranks are committed. Where the
-  // index is damaged: none. Only looks.
+  // index is damaged: none. Only looks. Errors are the disk's: there may be others.
   virtual absl::StatusOr<std::vector<scr::Descriptor>> FindUnfinished() = 0;
+  // The ranks that may be committed: each that has a catalogue in the dataset's folder, sound or not. Only looks.
+  virtual absl::StatusOr<std::set<Rank>> FindRanks(DatasetId id) = 0;
   // It is open as after Begin, with those ranks committed that were so soundly: these are returned. The rest may be
   // committed now, and all be completed. If that does not come to be, Load removes it as it would have.
   //   kAlreadyExists       it is whole here, or the folder is SCR's own

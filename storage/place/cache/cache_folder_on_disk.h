@@ -90,6 +90,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::Status RemoveAside(const Aside& aside) override;
 
   absl::StatusOr<std::vector<scr::Descriptor>> FindUnfinished() override;
+  absl::StatusOr<std::set<Rank>> FindRanks(DatasetId id) override;
   absl::StatusOr<std::vector<Rank>> TakeUp(const scr::Descriptor& descriptor) override;
   absl::Status Begin(const scr::Descriptor& descriptor) override;
   absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) override;
@@ -127,6 +128,10 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::Status CheckCatalogue(const catalogue::Catalogue& catalogue);
   // kAlreadyExists: what lies under this number is SCR's own.
   absl::Status CheckNotScrs(DatasetId id);
+  // Of FindUnfinished and TakeUp. kNotFound: it is none that can be taken up.
+  absl::StatusOr<scr::Descriptor> Unfinished(DatasetId id);
+  absl::StatusOr<std::map<Rank, StoredCatalogue>> FindStored(const scr::Descriptor& descriptor,
+                                                             const std::vector<std::string>& names);
   absl::Status GiveUp(DatasetId id);
   void Forget(DatasetId id) {  // what is open of it
     const absl::MutexLock lock(&mutex_);

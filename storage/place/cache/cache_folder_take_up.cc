@@ -1,6 +1,8 @@
-// FindUnfinished and TakeUp of cache_folder.h: datasets that a daemon which was killed has begun.
+// FindUnfinished, FindRanks and TakeUp of cache_folder.h: datasets that a daemon which was killed has begun.
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,6 +32,11 @@ bool SameDataset(const scr::Descriptor& a, const scr::Descriptor& b) {
          a.ranks == b.ranks;
 }
 
+// The disk does not answer, or the machine is short of something: a later look may find more.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
 // Writes a catalogue anew, durably but for its name. A sync of the file that is there would say nothing: the kernel
 // tells an error of its writing only once, and may have told it to the daemon that was killed.
 absl::Status WriteAnew(Disk& disk, const std::string& path, StoredCatalogue* stored) {
@@ -43,6 +50,20 @@ absl::Status WriteAnew(Disk& disk, const std::string& path, StoredCatalogue* sto
   return disk.Rename(work, path);
 }
 
+// What lies there of other ranks: they are written anew, and on a disk that was full it would be in the way of that.
+absl::Status RemoveRest(Disk& disk, const std::string& folder, const std::vector<std::string>& names,
+                        const std::map<Rank, StoredCatalogue>& stored) {
+  std::set<std::string> stay = {BaseOf(RecordsFolder(folder))};
+  for (const auto& [rank, one] : stored) {
+    stay.insert(CatalogueName(rank));
+    for (const catalogue::FileEntry& file : one.catalogue.file()) stay.insert(file.name());
+  }
+  for (const std::string& name : names) {
+    if (!stay.contains(name)) CAIRN_RETURN_IF_ERROR(RemoveTree(disk, folder + "/" + name));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<scr::Descriptor>> CacheFolderOnDisk::FindUnfinished() {
@@ -51,19 +72,56 @@ absl::StatusOr<std::vector<scr::Descriptor>> CacheFolderOnDisk::FindUnfinished()
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(path_));
   for (const std::string& name : names) {
     const auto id = DatasetOfRecords(name);
-    if (!id || index_.ContainsOwn(*id) || !CheckNotScrs(*id).ok()) continue;
-    const auto given_up = IsGivenUp(disk_, DatasetPath(*id));
-    if (!given_up.ok() || *given_up) continue;
-    auto descriptor = FindDescriptor(disk_, DatasetPath(*id), *id);
-    // Nothing is committed; or the files are the application's, of which no label is left either.
-    if (!descriptor.ok() || descriptor->own_files) continue;
-    // Its encode states are there, its entry is not: a removal of it was cut short. (Or its making, in the same moment.
-    // Then it is found by the labels that are still sealed, or goes as it would have without deposits.)
-    if (!absl::IsDataLoss(CheckEncoded(disk_, DatasetPath(*id)))) continue;
-    descriptor->held.reset();
-    found.push_back(*std::move(descriptor));
+    if (!id || index_.ContainsOwn(*id)) continue;
+    auto descriptor = Unfinished(*id);
+    if (descriptor.ok()) {
+      found.push_back(*std::move(descriptor));
+    } else if (MayPass(descriptor.status())) {
+      return descriptor.status();
+    }
   }
   return found;
+}
+
+absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::Unfinished(DatasetId id) {
+  const std::string folder = DatasetPath(id);
+  CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
+  CAIRN_ASSIGN_OR_RETURN(const bool given_up, IsGivenUp(disk_, folder));
+  if (given_up) return NotFound("{}: was given up", folder);
+  CAIRN_ASSIGN_OR_RETURN(scr::Descriptor descriptor, FindDescriptor(disk_, folder, id));
+  if (descriptor.own_files) return NotFound("{}: the application's files, of which no label is left either", folder);
+  // Its encode states are there, its entry is not: a removal of it was cut short. (Or its making, in the same moment.
+  // Then it is found by the labels that are still sealed, or goes as it would have without deposits.)
+  const absl::Status encoded = CheckEncoded(disk_, folder);
+  if (encoded.ok()) return NotFound("{}: has been whole", folder);
+  if (!absl::IsDataLoss(encoded)) return encoded;
+  descriptor.held.reset();
+  return descriptor;
+}
+
+absl::StatusOr<std::set<Rank>> CacheFolderOnDisk::FindRanks(DatasetId id) {
+  std::set<Rank> ranks;
+  const auto names = disk_.List(DatasetPath(id));
+  if (absl::IsNotFound(names.status())) return ranks;
+  CAIRN_RETURN_IF_ERROR(names.status());
+  for (const std::string& name : *names) {
+    if (const auto rank = RankOfCatalogue(name)) ranks.insert(*rank);
+  }
+  return ranks;
+}
+
+absl::StatusOr<std::map<Rank, StoredCatalogue>> CacheFolderOnDisk::FindStored(const scr::Descriptor& descriptor,
+                                                                              const std::vector<std::string>& names) {
+  std::map<Rank, StoredCatalogue> stored;
+  for (const std::string& name : names) {
+    const auto rank = RankOfCatalogue(name);
+    if (!rank || *rank >= descriptor.ranks.value_or(0)) continue;
+    auto one = ReadRank(disk_, DatasetPath(descriptor.id), record().run, descriptor, *rank);
+    if (absl::IsDataLoss(one.status())) continue;  // it was cut short
+    CAIRN_RETURN_IF_ERROR(one.status());
+    stored[*rank] = *std::move(one);
+  }
+  return stored;
 }
 
 // A rank's files are synced before its catalogue is there, but not the catalogue itself; and not all may be there that
@@ -86,21 +144,18 @@ absl::StatusOr<std::vector<Rank>> CacheFolderOnDisk::TakeUp(const scr::Descripto
     return FailedPrecondition("{}: it was given up, or is another dataset", folder);
   }
   if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
+  CAIRN_ASSIGN_OR_RETURN(auto stored, FindStored(descriptor, *names));
+  CAIRN_RETURN_IF_ERROR(RemoveRest(disk_, folder, *names, stored));
   Open open{.descriptor = descriptor, .committing = {}, .committed = {}};
   std::vector<Rank> ranks;
-  for (const std::string& name : *names) {
-    if (IsWorkName(name)) CAIRN_RETURN_IF_ERROR(disk_.Remove(folder + "/" + name));
-    const auto rank = RankOfCatalogue(name);
-    if (!rank || *rank >= descriptor.ranks.value_or(0)) continue;
-    auto stored = ReadRank(disk_, folder, record().run, descriptor, *rank);
-    if (absl::IsDataLoss(stored.status())) continue;  // it was cut short
-    CAIRN_RETURN_IF_ERROR(stored.status());
-    CAIRN_RETURN_IF_ERROR(WriteAnew(disk_, folder + "/" + name, &*stored));
-    CAIRN_RETURN_IF_ERROR(RewriteRankRecords(disk_, folder, prefix(), descriptor, *stored, {}));
-    open.committed[*rank] = RankFilesOf(folder, *stored, {});
-    ranks.push_back(*rank);
+  for (auto& [rank, one] : stored) {
+    CAIRN_RETURN_IF_ERROR(WriteAnew(disk_, folder + "/" + CatalogueName(rank), &one));
+    CAIRN_RETURN_IF_ERROR(RewriteRankRecords(disk_, folder, prefix(), descriptor, one, {}));
+    open.committed[rank] = RankFilesOf(folder, one, {});
+    ranks.push_back(rank);
   }
-  if (absl::Status made = disk_.MakeDirectory(folder + "/.scr", 0700); !made.ok() && !absl::IsAlreadyExists(made)) {
+  if (absl::Status made = disk_.MakeDirectory(RecordsFolder(folder), 0700);
+      !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
   }
   CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(folder));

@@ -1,0 +1,94 @@
+// Datasets that a daemon which was killed has begun: which they are, and what is made of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "storage/place/cache/cache_folder.h"
+#include "tests/storage/place/cache/cache_folder_fixture.h"
+#include "tests/storage/place/cache/datasets.h"
+#include "tests/support/fake_disk.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class CacheTakeUpTest : public CacheFolderTest {
+ protected:
+  static constexpr DatasetId kId = 3;
+
+  // Of two ranks; the daemon is killed before it is whole.
+  void Leave(std::vector<Rank> ranks) {
+    const auto folder = Open();
+    ASSERT_OK(folder->Begin(TestDescriptor(kId, 2)));
+    for (const Rank rank : ranks) ASSERT_OK(CommitRank(*folder, kId, rank, 2));
+    disk_.SyncAll();
+  }
+  Ids Unfinished(CacheFolder& folder) {
+    Ids ids;
+    const auto found = folder.FindUnfinished();
+    EXPECT_OK(found.status());
+    if (!found.ok()) return ids;
+    for (const scr::Descriptor& descriptor : *found) ids.push_back(descriptor.id);
+    return ids;
+  }
+};
+
+TEST_F(CacheTakeUpTest, WhatIsStoredOfItIsFoundAndMadeWhole) {
+  Leave({0, 1});
+  const auto folder = Open();
+  EXPECT_EQ(Unfinished(*folder), Ids({kId}));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Rank> stored, folder->TakeUp(TestDescriptor(kId, 2)));
+  EXPECT_THAT(stored, ElementsAre(0, 1));
+  ASSERT_OK(folder->Complete(TestDescriptor(kId, 2)));
+  EXPECT_THAT(Unfinished(*folder), IsEmpty());
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
+  EXPECT_EQ(WholeIds(load), Ids({kId}));
+}
+
+TEST_F(CacheTakeUpTest, RanksAreFoundByTheirCatalogues) {
+  const auto folder = Open();
+  ASSERT_OK_AND_ASSIGN(std::set<Rank> ranks, folder->FindRanks(kId));
+  EXPECT_THAT(ranks, IsEmpty());
+  Leave({1});
+  ASSERT_OK_AND_ASSIGN(ranks, folder->FindRanks(kId));
+  EXPECT_THAT(ranks, ElementsAre(1));
+}
+
+// Its file came to its name, but on a disk that was full then its records did not.
+TEST_F(CacheTakeUpTest, WhatLiesThereOfRanksThatAreNotCommittedGoes) {
+  Leave({0});
+  const auto folder = Open();
+  const std::string path = folder->DatasetPath(kId) + "/";
+  ASSERT_OK(WriteTestFile(disk_, path + "Ckpt3-Rank1.fti", "one that nobody can read"));
+  ASSERT_OK(WriteTestFile(disk_, folder->WorkPath(kId, 1), "half of"));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Rank> stored, folder->TakeUp(TestDescriptor(kId, 2)));
+  EXPECT_THAT(stored, ElementsAre(0));
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, disk_.List(path));
+  EXPECT_THAT(names, UnorderedElementsAre(".scr", "rank_0.cat", "Ckpt3-Rank0.fti"));
+  ASSERT_OK(CommitRank(*folder, kId, 1, 2));
+  ASSERT_OK(folder->Complete(TestDescriptor(kId, 2)));
+}
+
+// Whoever went on without them would have Load remove them.
+TEST_F(CacheTakeUpTest, ADiskThatDoesNotAnswerIsNotTakenForNothingBeingThere) {
+  Leave({0, 1});
+  const std::string records = Open()->DatasetPath(kId) + "/";
+  for (const FakeOp op : {FakeOp::kOpen, FakeOp::kRead, FakeOp::kInfo, FakeOp::kList}) {
+    SCOPED_TRACE(static_cast<int>(op));
+    const auto folder = Open();
+    disk_.FailOn({.op = op, .path_part = records, .times = 1000});
+    EXPECT_STATUS(absl::StatusCode::kUnavailable, folder->FindUnfinished(), "injected");
+    disk_.ClearFaults();
+    EXPECT_EQ(Unfinished(*folder), Ids({kId}));
+  }
+}
+
+}  // namespace
+}  // namespace cairn
