@@ -215,7 +215,7 @@ absl::Status CacheFolderOnDisk::Remove(DatasetId id) {
   CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
   Forget(id);
   CAIRN_RETURN_IF_ERROR(GiveUp(id));
-  return RemoveTree(disk_, DatasetPath(id));
+  return RemoveGivenUp(disk_, DatasetPath(id));
 }
 
 absl::Status CacheFolderOnDisk::Retire(DatasetId id) {

@@ -99,6 +99,8 @@ absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, std::uin
 absl::Status EraseEncodeStates(Disk& disk, const std::string& folder);
 // Were they there once, and have been erased?
 absl::StatusOr<bool> IsGivenUp(Disk& disk, const std::string& folder);
+// Its bytes go, the mark that it was given up last of all.
+absl::Status RemoveGivenUp(Disk& disk, const std::string& folder);
 
 // Reads and checks a rank's catalogue; and its files but for their bytes.
 //   kDataLoss  what is missing or wrong; other errors: the disk's, which say nothing about the dataset

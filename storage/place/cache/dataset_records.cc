@@ -1,6 +1,8 @@
 // What dataset_folder.h makes and writes.
 #include <set>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "storage/base/checksum.h"
 #include "storage/base/path.h"
@@ -20,6 +22,17 @@ constexpr RedsetKind kKinds[] = {RedsetKind::kFilemaps, RedsetKind::kData};
 // What an encode state becomes that is taken back. SCR does not know the name.
 std::string GivenUpPath(const std::string& folder) {
   return RecordsFolder(folder) + "/given_up.cairn";
+}
+
+// Also where there were no encode states: nobody is to go on with what failed. A full disk has no room for a new file;
+// then a record gives its name, of a dataset that needs none any more. Where nothing is, nothing comes back.
+absl::Status MarkGivenUp(Disk& disk, const std::string& folder) {
+  const std::string mark = GivenUpPath(folder), records = RecordsFolder(folder);
+  const absl::Status made = disk.Open(mark, {.writable = true, .create = true, .exclusive = true}).status();
+  if (made.ok() || absl::IsAlreadyExists(made) || absl::IsNotFound(made)) return absl::OkStatus();
+  if (!absl::IsResourceExhausted(made)) return made;
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(records));
+  return names.empty() ? absl::OkStatus() : disk.Rename(fmt::format("{}/{}", records, names.front()), mark);
 }
 
 absl::StatusOr<FileInfo> InfoOf(Disk& disk, const std::string& path, std::uint64_t bytes) {
@@ -258,13 +271,25 @@ absl::Status EraseEncodeStates(Disk& disk, const std::string& folder) {
         std::exchange(first, false) ? disk.Rename(path, GivenUpPath(folder)) : disk.Remove(path);
     if (!erased.ok() && !absl::IsNotFound(erased)) return erased;
   }
-  // Also where there were none: nobody is to go on with what failed. On a full disk what follows makes the room.
-  const auto mark = disk.Open(GivenUpPath(folder), {.writable = true, .create = true, .exclusive = true});
-  const auto& why = mark.status();
-  if (!mark.ok() && !absl::IsAlreadyExists(why) && !absl::IsNotFound(why) && !absl::IsResourceExhausted(why))
-    return why;
+  CAIRN_RETURN_IF_ERROR(MarkGivenUp(disk, folder));
   const absl::Status synced = disk.SyncDirectory(RecordsFolder(folder));
   return absl::IsNotFound(synced) ? absl::OkStatus() : synced;
+}
+
+// Filemaps without a catalogue would look like SCR's, catalogues with filemaps and without the mark like a dataset that
+// a killed daemon has begun.
+absl::Status RemoveGivenUp(Disk& disk, const std::string& folder) {
+  const std::string mark = GivenUpPath(folder), records = RecordsFolder(folder);
+  for (const std::string& inside : {records, folder}) {
+    const auto names = disk.List(inside);
+    if (absl::IsNotFound(names.status())) continue;
+    CAIRN_RETURN_IF_ERROR(names.status());
+    for (const std::string& name : *names) {
+      const std::string path = fmt::format("{}/{}", inside, name);
+      if (path != mark && path != records) CAIRN_RETURN_IF_ERROR(RemoveTree(disk, path));
+    }
+  }
+  return RemoveTree(disk, folder);
 }
 
 absl::StatusOr<bool> IsGivenUp(Disk& disk, const std::string& folder) {

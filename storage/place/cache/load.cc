@@ -239,7 +239,7 @@ void Loader::RemoveFolders() {
       continue;
     }
     if (!forget_.contains(id)) load_.removed.push_back(id);
-    if (const absl::Status status = RemoveTree(disk_, FolderOf(id)); !status.ok()) {
+    if (const absl::Status status = RemoveGivenUp(disk_, FolderOf(id)); !status.ok()) {
       Warn(fmt::format("rest of dataset {}: {}", id, MessageOf(status)));
     }
   }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -88,6 +89,55 @@ TEST_F(CacheTakeUpTest, ADiskThatDoesNotAnswerIsNotTakenForNothingBeingThere) {
     disk_.ClearFaults();
     EXPECT_EQ(Unfinished(*folder), Ids({kId}));
   }
+}
+
+// Whoever removes it may be killed before any of its files has gone, or be told that the disk does not remove them.
+class CacheGivenUpTest : public CacheTakeUpTest {
+ protected:
+  // From `nth` on, no file goes. True: it was cut short.
+  bool RemovesUpTo(std::uint64_t nth) {
+    const auto folder = Open();
+    const std::string path = folder->DatasetPath(kId) + "/";
+    disk_.FailOn({.op = FakeOp::kRemove, .path_part = path, .nth = nth, .times = 1000});
+    const bool cut_short = !folder->Remove(kId).ok();
+    disk_.ClearFaults();
+    return cut_short;
+  }
+  void ExpectGone() {
+    const auto folder = Open();
+    EXPECT_THAT(Unfinished(*folder), IsEmpty());
+    ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+    EXPECT_THAT(load.whole, IsEmpty());
+    EXPECT_THAT(load.scrs, IsEmpty());
+    EXPECT_STATUS(absl::StatusCode::kNotFound, disk_.Info(folder->DatasetPath(kId)), "");
+  }
+};
+
+TEST_F(CacheGivenUpTest, WhatHasFailedDoesNotComeBack) {
+  for (std::uint64_t nth = 2;; ++nth) {  // the first would be an encode state, which is not there
+    SCOPED_TRACE(nth);
+    Leave({0, 1});
+    if (!RemovesUpTo(nth)) break;
+    ExpectGone();
+  }
+}
+
+TEST_F(CacheGivenUpTest, WhatHasBeenWholeDoesNotComeBack) {
+  for (std::uint64_t nth = 2;; ++nth) {
+    SCOPED_TRACE(nth);
+    ASSERT_OK(WriteDataset(*Open(), kId));
+    if (!RemovesUpTo(nth)) break;
+    ExpectGone();
+  }
+}
+
+TEST_F(CacheGivenUpTest, WhatHasFailedDoesNotComeBackThoughTheDiskIsFull) {
+  Leave({0, 1});
+  disk_.FailOn({.op = FakeOp::kOpen,
+                .path_part = "given_up.cairn",
+                .status = absl::ResourceExhaustedError("no room for another file")});
+  ASSERT_TRUE(RemovesUpTo(2));
+  ExpectGone();
 }
 
 }  // namespace
