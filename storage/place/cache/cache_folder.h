@@ -69,7 +69,8 @@ class CacheFolder : public DatasetStore {
                                                            const std::string& prefix);
   // The runs that have a folder below `<cache>/<user>/`, for a daemon that starts: what Open wants to know of each. Of
   // a folder whose run.cairn is lost or damaged, what its datasets say. Folders that do not say are none. No such
-  // directory: none. `unread`, if given, gets those whose run.cairn could not be read this time, and why.
+  // directory: none. `unread`, if given, gets those that are some run's, but nobody can say whose: run.cairn could not
+  // be read this time, or is damaged, and why.
   struct Found {
     std::string path;
     std::string run_name;

@@ -226,10 +226,12 @@ absl::StatusOr<std::vector<CacheFolder::Found>> CacheFolder::Find(Disk& disk, co
     if (!name.starts_with(kStem)) continue;
     const std::string path = folder + "/" + name;
     auto record = ReadRecord(disk, path);
+    const absl::Status damage = absl::IsDataLoss(record.status()) ? record.status() : absl::OkStatus();
     if (IsLost(record.status())) record = RecoverRecord(disk, path);
     if (!record.ok()) {
-      if (unread != nullptr && !IsLost(record.status())) {
-        unread->push_back(fmt::format("{}: {}", path, MessageOf(record.status())));
+      const absl::Status& why = damage.ok() ? record.status() : damage;
+      if (unread != nullptr && !absl::IsNotFound(why)) {
+        unread->push_back(fmt::format("{}: {}", path, MessageOf(why)));
       }
       continue;
     }
