@@ -91,15 +91,17 @@ absl::StatusOr<DatasetEntry::Place> DatasetEntry::PlaceFor(const Launch& launch,
   if (!spec.kind.files) place.spare = given_.cache.SpareFor(spec.bytes, launch.nranks);
   // Room for all ranks at once: a dataset of which only some fit would fail.
   const std::uint64_t planned = spec.kind.files ? 0 : given_.stores.Planned(launch, rank, spec);
-  auto room = given_.cache.FindRoom(planned <= given_.cache.limit() ? planned : spec.bytes, place.spare);
+  const std::uint64_t wanted = planned <= given_.cache.limit() ? planned : spec.bytes;
+  auto room = given_.cache.FindRoom(wanted, place.spare);
   if (room.ok()) {
     place.room = *std::move(room);
-  } else if (may_bypass) {
-    place.past_cache = true;
-    place.spare = nullptr;
-  } else {
-    return room.status();
+    return place;
   }
+  place.spare = nullptr;
+  place.past_cache = may_bypass;
+  // Whatever is in use: as ReserveFor. Of files nobody knows yet how much it will be.
+  const bool wants_nothing = wanted == 0 && !spec.kind.files;
+  if (!may_bypass && !wants_nothing) return room.status();
   return place;
 }
 

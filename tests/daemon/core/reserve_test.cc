@@ -64,6 +64,16 @@ TEST_F(ReserveTest, OthersThatComeLaterCount) {
   EXPECT_SAYS(client_->Begin(2, memory_), local::RESOURCE_EXHAUSTED, "cache.reserve");
 }
 
+TEST_F(ReserveTest, WhatNeedsNoRoomIsNotRefused) {
+  Start();
+  ASSERT_SAYS(client_->Checkpoint(1, memory_), local::OK, "");
+  harness_.Write(disk_, "/others", RandomBytes(2, 6 * kMiB));
+  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Warned("cache.reserve is 4194304"); }));
+  const local::Reply done = client_->Checkpoint(2, {});
+  ASSERT_SAYS(done, local::OK, "");
+  EXPECT_SAYS(client_->Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
+}
+
 TEST_F(ReserveTest, CanBeChangedWhileRunning) {
   harness_.Write(disk_, "/others", RandomBytes(2, 9 * kMiB));
   Start();
