@@ -34,6 +34,11 @@ void Announced::Update() {
   });
 }
 
+void Announced::Reached() {
+  if (timer_ != 0) context_.loop().Cancel(std::exchange(timer_, 0));
+  Update();
+}
+
 void Announced::Told(const std::string& text, const absl::Status& status) {
   if (status.ok()) {
     told_ = text;

@@ -1,5 +1,5 @@
 // Where clients on other hosts reach this daemon, told in one run's folder on the prefix: as soon as the prefix is
-// reached, and anew in each life of the daemon. Strand only.
+// reached, anew in each life of the daemon, and when a launch begins here. Strand only.
 #ifndef CAIRN_DAEMON_CORE_ANNOUNCED_H_
 #define CAIRN_DAEMON_CORE_ANNOUNCED_H_
 
@@ -20,14 +20,17 @@ class Announced {
       : context_(context), run_name_(run_name), gate_(gate) {}
   Announced(const Announced&) = delete;
 
-  // After every change of the run, and when its prefix is reached: tells it, if there is something that is not told yet
-  // (Context::announcement). What fails is tried again, with the pauses of flushes. If the prefix is not there, or is
-  // not ours to write to, that ends after half an hour (with the usual pauses); then each call here is one try.
+  // After every change of the run: tells it, if there is something that is not told yet (Context::announcement). What
+  // fails is tried again, with the pauses of flushes. If the prefix is not there, or is not ours to write to, that ends
+  // after half an hour (with the usual pauses); then each call here is one try.
   void Update();
-  // A launch has begun here, or goes on: of several daemons that tell of themselves its clients are to try this first.
+  // The prefix is reached for the first time: no pause is waited for.
+  void Reached();
+  // A launch has begun here, or goes on, and so the prefix is reached: of several daemons that tell of themselves its
+  // clients are to try this first.
   void Again() {
     told_.clear();
-    Update();
+    Reached();
   }
 
  private:

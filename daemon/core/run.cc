@@ -33,7 +33,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
                   removals.Tidy();
                   views.MakeMissing();
                   keeper.LookForNewest();
-                  announced.Update();
+                  announced.Reached();
                 },
             .on_replaced =
                 [this] {

@@ -40,7 +40,7 @@ class AnnouncedTriesTest : public ::testing::Test {
   void MakeAnnounced(const RunId& run) {
     gate_ = std::make_unique<PrefixGate>(
         by_hand_.context, run, "run", kPath, ledger_,
-        PrefixGate::Reports{.on_reached = [this] { announced_->Update(); }, .on_replaced = [] {}, .on_free = [] {}});
+        PrefixGate::Reports{.on_reached = [this] { announced_->Reached(); }, .on_replaced = [] {}, .on_free = [] {}});
     announced_ = std::make_unique<Announced>(by_hand_.context, name_, *gate_);
   }
   // Tries so far: nothing else asks the prefix for anything.
@@ -53,6 +53,13 @@ class AnnouncedTriesTest : public ::testing::Test {
     if (!file.ok()) return "";
     EXPECT_OK((*file)->ReadAt(0, std::as_writable_bytes(std::span(text))));
     return text;
+  }
+  // Somebody else reaches the prefix.
+  void Reach() {
+    const PrefixGate::Visited visited = gate_->MakeVisitor()([](Prefix&) { return absl::OkStatus(); });
+    EXPECT_OK(visited.status);
+    gate_->VisitEnded(visited);
+    by_hand_.RunAll();
   }
   // Time passes, second by second. When the last try in it was, from its beginning.
   seconds Pass(seconds time) {
@@ -113,9 +120,31 @@ TEST_F(AnnouncedTriesTest, OnceItIsGivenUpAPrefixThatIsReachedIsTold) {
   by_hand_.prefix_disk.ClearFaults();
   Pass(minutes(60));
   EXPECT_EQ(Told(), "") << "it was given up";
-  const PrefixGate::Visited visited = gate_->MakeVisitor()([](Prefix&) { return absl::OkStatus(); });
-  ASSERT_OK(visited.status);
-  gate_->VisitEnded(visited);
+  Reach();
+  EXPECT_EQ(Told(), "here");
+}
+
+// It does not wait for the rest of a pause, which may be the longest.
+TEST_F(AnnouncedTriesTest, APrefixThatIsReachedForTheFirstTimeIsToldAtOnce) {
+  const RunId run = MakePrefix();
+  by_hand_.prefix_disk.FailOn({.path_part = kPath, .times = 100'000});
+  MakeAnnounced(run);
+  announced_->Update();
+  Pass(minutes(60));
+  by_hand_.prefix_disk.ClearFaults();
+  Reach();
+  EXPECT_EQ(Told(), "here");
+}
+
+TEST_F(AnnouncedTriesTest, ALaunchThatBeginsIsToldAtOnce) {
+  MakeAnnounced(MakePrefix());
+  by_hand_.prefix_disk.FailOn({.path_part = "ingest.", .times = 100'000});
+  announced_->Update();
+  Pass(minutes(60));
+  by_hand_.prefix_disk.ClearFaults();
+  by_hand_.RunAll();
+  EXPECT_EQ(Told(), "") << "a pause is waited for";
+  announced_->Again();
   by_hand_.RunAll();
   EXPECT_EQ(Told(), "here");
 }
