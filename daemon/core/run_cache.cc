@@ -50,7 +50,8 @@ std::uint64_t RunCache::BytesOccupied() const {
   for (const auto& [id, dataset] : ledger().InPlay()) {
     const bool arriving = dataset->cache == Place::kArriving;  // a rank's file has its blocks from the begin
     if (!dataset->in_cache() && !arriving) continue;
-    // What has no base, and files, share nothing with what is older.
+    // Files share nothing with what is older, nor does what arrives without a base. Of what is whole nobody remembers
+    // whether it had one: it is taken to share, since what is counted too low leaves rather more of the disk free.
     if (shares && (dataset->kind.files || (arriving && !given_.bases.PlanOf(id)))) {
       alone += dataset->bytes_here();
       continue;
