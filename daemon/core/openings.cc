@@ -140,18 +140,16 @@ void Openings::LoadRun(const OpeningPtr& opening) {
   auto [waiting, first] = loading_.try_emplace(prepared->prefix->run());
   waiting->second.push_back(opening);
   if (!first) return;
-  context_.OnCache([folder = prepared->folder] { return LookAtCache(*folder); },
-                   [this, prepared](absl::StatusOr<CacheContents> contents) {
-                     const RunId id = prepared->prefix->run();
-                     const auto openings = std::move(loading_.extract(id).mapped());
-                     if (contents.ok()) runs_.Add(id, prepared->path, prepared->folder, *std::move(contents));
-                     for (const OpeningPtr& waited : openings) {
-                       if (!contents.ok()) {
-                         waited->prepared->status = Annotate(contents.status(), prepared->folder->path());
-                       }
-                       RunKnown(waited);
-                     }
-                   });
+  context_.OnCache(runs_.Loading(prepared->folder), [this, prepared](Runs::Loaded loaded) {
+    const RunId id = prepared->prefix->run();
+    const auto openings = std::move(loading_.extract(id).mapped());
+    Warn(loaded.warnings);
+    if (loaded.status.ok()) runs_.Add(id, prepared->path, prepared->folder, std::move(loaded.contents));
+    for (const OpeningPtr& waited : openings) {
+      if (!loaded.status.ok()) waited->prepared->status = Annotate(loaded.status, prepared->folder->path());
+      RunKnown(waited);
+    }
+  });
 }
 
 void Openings::RunReached(const OpeningPtr& opening, Run& run) {

@@ -28,17 +28,17 @@ absl::StatusOr<CachedRuns> Runs::LoadCached() const {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(disk, cache, user, &nameless));
   CachedRuns cached;
   cached.warnings = nameless;
+  cached.salvage = std::make_shared<Salvage>(context_.env.deposits, context_.env.pools.work, context_.env.clocks.wall);
   std::set<RunId> known, unread;
   absl::Status salvaged;
-  Salvage salvage(context_.env.deposits, context_.env.pools.work);
   for (const CacheFolder::Found& one : found) {
     if (!known.insert(one.run.run).second) continue;  // someone's copy of a run's folder: Open takes the first
     const absl::Status loaded = [&]() -> absl::Status {
       CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<CacheFolder> folder,
                              CacheFolder::Open(disk, cache, user, one.run_name, one.run, one.prefix));
-      if (const absl::Status status = salvage.Into(*folder); !status.ok()) {
-        if (salvaged.ok()) salvaged = status;
-        return status;  // what lies in the folder stays for the next start
+      if (const absl::Status status = cached.salvage->Into(*folder, cached.warnings); !status.ok()) {
+        if (salvaged.ok() && cached.salvage->Has(one.run.run)) salvaged = status;
+        return status;  // what lies in the folder stays for the next try
       }
       CAIRN_ASSIGN_OR_RETURN(CacheContents contents, LookAtCache(*folder));
       cached.runs.push_back(
@@ -50,13 +50,15 @@ absl::StatusOr<CachedRuns> Runs::LoadCached() const {
     cached.warnings.push_back(fmt::format("{}: {}", one.path, MessageOf(loaded)));
   }
   CAIRN_RETURN_IF_ERROR(salvaged);  // when all that could be taken up is
-  for (std::string& warning : salvage.TakeWarnings(unread, nameless.empty()))
+  for (std::string& warning : cached.salvage->DropStrangers(unread, nameless.empty())) {
     cached.warnings.push_back(std::move(warning));
+  }
   CAIRN_ASSIGN_OR_RETURN(cached.free_bytes, disk.FreeBytes(cache));
   return cached;
 }
 
 void Runs::Enter(CachedRuns cached) {
+  salvage_ = std::move(cached.salvage);
   for (std::string& warning : cached.warnings) context_.Warn(std::move(warning));
   for (CachedRuns::One& one : cached.runs) {
     Add(one.run.run, one.prefix, std::move(one.folder), std::move(one.contents));
@@ -130,6 +132,22 @@ Preparation::Known Runs::Known() const {
     }
   }
   return known;
+}
+
+std::function<Runs::Loaded()> Runs::Loading(std::shared_ptr<CacheFolder> folder) const {
+  return [salvage = salvage_, folder = std::move(folder)] {
+    Loaded loaded;
+    loaded.status = salvage->Into(*folder, loaded.warnings);
+    if (!loaded.status.ok()) return loaded;
+    absl::StatusOr<CacheContents> contents = LookAtCache(*folder);
+    loaded.status = contents.status();
+    if (contents.ok()) loaded.contents = *std::move(contents);
+    return loaded;
+  };
+}
+
+bool Runs::AnyLeft() const {
+  return salvage_ && !salvage_->empty();
 }
 
 Run& Runs::Add(const RunId& id, const std::string& prefix_path, std::shared_ptr<CacheFolder> folder,

@@ -3,6 +3,7 @@
 #ifndef CAIRN_DAEMON_CORE_RUNS_H_
 #define CAIRN_DAEMON_CORE_RUNS_H_
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <cstdint>
@@ -22,6 +23,7 @@
 namespace cairn {
 
 class Run;
+class Salvage;
 
 // What the cache holds of all runs.
 struct CachedRuns {
@@ -32,6 +34,7 @@ struct CachedRuns {
     CacheContents contents;
   };
   std::vector<One> runs;
+  std::shared_ptr<Salvage> salvage;   // what is left of runs whose folders could not be looked at
   std::vector<std::string> warnings;  // one run's folder that cannot be read is no reason to leave the others alone
   std::uint64_t free_bytes = 0;       // of the cache's file system
 };
@@ -60,6 +63,17 @@ class Runs {
   absl::StatusOr<Run*> FindNamed(const std::string& name) const;
   // What an opening need not find out anew.
   Preparation::Known Known() const;
+  // What the folder of a run that is not known yet holds, for Add, with what the last daemon had only captured of it: a
+  // start that could not look at the folder has left that. Errors as Salvage::Into and CacheFolder::Load: nothing is
+  // lost. To be called where it may wait for the disk; a run's folder by one at a time.
+  struct Loaded {
+    absl::Status status;
+    CacheContents contents;
+    std::vector<std::string> warnings;  // also with an error
+  };
+  std::function<Loaded()> Loading(std::shared_ptr<CacheFolder> folder) const;
+  // Is anything left that the last daemon had only captured?
+  bool AnyLeft() const;
   // REQUIRES: it is not known yet. What its folder holds is the ledger's then.
   Run& Add(const RunId& run, const std::string& prefix_path, std::shared_ptr<CacheFolder> folder,
            CacheContents contents);
@@ -73,6 +87,7 @@ class Runs {
   CacheRoom& room_;
   const Make make_;
   std::map<RunId, std::unique_ptr<Run>> runs_;
+  std::shared_ptr<Salvage> salvage_;
 };
 
 }  // namespace cairn

@@ -1,10 +1,14 @@
 #include "daemon/core/salvage.h"
 
+#include <fcntl.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <future>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,6 +19,7 @@
 #include "daemon/data/capture.h"
 #include "daemon/data/image.h"
 #include "daemon/data/plan.h"
+#include "storage/base/caught.h"
 #include "storage/base/status.h"
 #include "storage/format/placement/placement.h"
 #include "storage/io/disk.h"
@@ -76,23 +81,53 @@ absl::StatusOr<std::optional<Believed>> Believe(int label, const Images& images)
   return believed;
 }
 
-// It says nothing of what was captured: a disk that is full or does not answer, memory that is short.
+// It says nothing of what was captured: a disk that is full, does not answer or may not be written to, memory that is
+// short. And what nobody has thought of.
 bool MayPass(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
-    case absl::StatusCode::kDeadlineExceeded:
       return true;
     default:
       return false;
   }
 }
 
+// It may be the label's doing, as a death is.
+bool IsUnexplained(const absl::Status& status) {
+  return absl::IsInternal(status) || absl::IsUnknown(status);
+}
+
 std::string NameOf(const scr::Descriptor& descriptor) {
   return fmt::format("dataset {} (step {}, launch {})", descriptor.id, descriptor.step.value_or(0),
                      descriptor.launch.value_or(0));
+}
+
+std::string WhatIs(const CapturedPart& part) {
+  return fmt::format("run {}: {}, rank {}, captured by the last daemon", part.catalogue.run(),
+                     NameOf(DescriptorOf(part)), part.catalogue.rank());
+}
+
+absl::Status CheckAllThere(const std::set<Rank>& ranks, std::uint32_t nranks) {
+  const auto there = static_cast<std::uint32_t>(std::distance(ranks.begin(), ranks.lower_bound(nranks)));
+  if (there == nranks) return absl::OkStatus();
+  std::vector<Rank> missing;
+  for (Rank rank = 0; rank < nranks && missing.size() < kRanksNamed; ++rank) {
+    if (!ranks.contains(rank)) missing.push_back(rank);
+  }
+  return FailedPrecondition("{} of {} ranks had been captured here, not {}{}", there, nranks, fmt::join(missing, ", "),
+                            missing.size() < nranks - there ? ", …" : "");
+}
+
+// Another try may need it, too.
+absl::StatusOr<UniqueFd> Again(const UniqueFd& fd) {
+  UniqueFd again(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (again.valid()) return again;
+  return ResourceExhausted("a descriptor for an image: {}", std::strerror(errno));
 }
 
 absl::StatusOr<Capture::Spec> SpecOf(const CapturedPart& part, std::shared_ptr<Image> image, std::string work_path) {
@@ -131,14 +166,13 @@ absl::StatusOr<CaptureResult> RunCapture(Disk& disk, WorkPool& pool, Capture::Sp
 
 }  // namespace
 
-Salvage::Salvage(std::shared_ptr<Deposits> deposits, WorkPool& pool) : deposits_(std::move(deposits)), pool_(pool) {
-  if (deposits_) ReadLabels(deposits_->TakeLeft());
-}
-
-Salvage::~Salvage() {
-  if (!told_) return;
-  for (Left& left : left_) GiveUp(left);
-  for (const std::uint64_t inode : nothing_in_) deposits_->GiveUp(inode);
+Salvage::Salvage(std::shared_ptr<Deposits> deposits, WorkPool& pool,
+                 std::function<std::chrono::system_clock::time_point()> wall)
+    : deposits_(std::move(deposits)), pool_(pool), wall_(std::move(wall)) {
+  if (!deposits_) return;
+  const absl::MutexLock lock(&mutex_);
+  ReadLabels(deposits_->TakeLeft());
+  any_left_ = !left_.empty();
 }
 
 void Salvage::ReadLabels(std::vector<UniqueFd> left) {
@@ -147,7 +181,7 @@ void Salvage::ReadLabels(std::vector<UniqueFd> left) {
   for (UniqueFd& fd : left) {
     const absl::StatusOr<SealedMemory> memory = LookAtMemory(fd.get());
     if (!memory.ok()) {
-      warnings_.push_back(fmt::format("what the last daemon has left: {}", MessageOf(memory.status())));
+      unbelieved_.push_back(fmt::format("what the last daemon has left: {}", MessageOf(memory.status())));
     } else if (IsLabel(*memory)) {
       labels.push_back({.memory = *memory, .fd = std::move(fd)});
     } else {
@@ -157,7 +191,7 @@ void Salvage::ReadLabels(std::vector<UniqueFd> left) {
   for (Memory& label : labels) {
     auto found = Believe(label.fd.get(), images);
     if (!found.ok()) {
-      warnings_.push_back(
+      unbelieved_.push_back(
           fmt::format("what the last daemon has captured is not believed: {}", MessageOf(found.status())));
     }
     if (!found.ok() || !*found) {
@@ -174,66 +208,105 @@ void Salvage::ReadLabels(std::vector<UniqueFd> left) {
   for (const auto& [inode, image] : images) nothing_in_.push_back(inode);
 }
 
-void Salvage::GiveUp(Left& left) {
-  if (left.label == 0) return;
-  // Whatever becomes of the memory: what has come to be of the dataset by then is not to come back.
+bool Salvage::Has(const RunId& run) const {
+  const absl::MutexLock lock(&mutex_);
+  return std::ranges::any_of(left_, [&](const Left& left) { return left.part.catalogue.run() == run.Hex(); });
+}
+
+// By a clock that may have been set meanwhile, and by what a label says: neither makes it last.
+bool Salvage::IsKept(const scr::Descriptor& descriptor) const {
+  using std::chrono::microseconds;
+  const std::int64_t kept_us = microseconds(kKeptFor).count();
+  const std::int64_t now_us = std::chrono::duration_cast<microseconds>(wall_().time_since_epoch()).count();
+  std::int64_t age_us = 0;
+  return !__builtin_sub_overflow(now_us, descriptor.created_us, &age_us) && age_us > -kept_us && age_us < kept_us;
+}
+
+// Whatever becomes of the memory: what has come to be of the dataset by then is not to come back.
+void Salvage::GiveUp(const Left& left) {
   UnsealLabel(left.label_fd.get());
-  deposits_->GiveUp(std::exchange(left.label, 0));
+  deposits_->GiveUp(left.label);
   deposits_->GiveUp(left.memory.inode);
-  left.fd.Reset();
 }
 
-std::vector<std::string> Salvage::TakeWarnings(const std::set<RunId>& unread, bool all_runs_known) {
-  told_ = true;
-  for (Left& left : left_) {
-    if (left.label == 0) continue;
-    const std::string what = fmt::format("run {}: {}, rank {}: captured by the last daemon", left.part.catalogue.run(),
-                                         NameOf(DescriptorOf(left.part)), left.part.catalogue.rank());
-    const auto of = std::ranges::find_if(unread, [&](RunId run) { return run.Hex() == left.part.catalogue.run(); });
-    if (of != unread.end() || !all_runs_known) {
-      warnings_.push_back(fmt::format("{}: left to the next start", what));
-      left.label = 0;  // who holds both has them still
-      continue;
-    }
-    warnings_.push_back(fmt::format("{} for no run of this cache: dropped", what));
+bool Salvage::Waits(const Left& left, std::vector<std::string>& warnings) {
+  const bool kept = IsKept(DescriptorOf(left.part));
+  warnings.push_back(fmt::format("{}: {}", WhatIs(left.part),
+                                 kept ? "kept until its run can be opened, or for the next start"
+                                      : "dropped: its run's folder could not be looked at for a day"));
+  if (!kept) GiveUp(left);
+  return kept;
+}
+
+std::vector<std::string> Salvage::DropStrangers(const std::set<RunId>& unread, bool all_runs_known) {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<std::string> warnings = std::exchange(unbelieved_, {});
+  for (const std::uint64_t inode : std::exchange(nothing_in_, {})) deposits_->GiveUp(inode);
+  std::erase_if(left_, [&](const Left& left) {
+    const auto is_its_run = [&left](const RunId& run) { return run.Hex() == left.part.catalogue.run(); };
+    if (!all_runs_known || std::ranges::any_of(unread, is_its_run)) return !Waits(left, warnings);
+    warnings.push_back(fmt::format("{}: dropped: it is for no run of this cache", WhatIs(left.part)));
     GiveUp(left);
-  }
-  return std::exchange(warnings_, {});
+    return true;
+  });
+  any_left_ = !left_.empty();
+  return warnings;
 }
 
-absl::Status Salvage::Into(CacheFolder& folder) {
-  if (!deposits_) return absl::OkStatus();
-  std::map<DatasetId, Found> datasets;
-  if (auto unfinished = folder.FindUnfinished(); unfinished.ok()) {
-    for (scr::Descriptor& one : *unfinished) datasets[one.id].descriptor = std::move(one);
-  } else {
-    warnings_.push_back(fmt::format("{}: {}", folder.path(), MessageOf(unfinished.status())));
-  }
-  // Not what it was before: a copy of the prefix has that, too, and a dataset of its own under the same number.
+// Not of what the run was before: a copy of the prefix has that, too, and a dataset of its own under the same number.
+absl::StatusOr<Salvage::Datasets> Salvage::FindDatasets(CacheFolder& folder) {
+  Datasets datasets;
+  CAIRN_ASSIGN_OR_RETURN(std::vector<scr::Descriptor> unfinished, folder.FindUnfinished());
+  for (scr::Descriptor& one : unfinished) datasets[one.id].descriptor = std::move(one);
   const std::string run = folder.record().run.run.Hex();
-  for (Left& left : left_) {
-    if (left.label == 0 || run != left.part.catalogue.run()) continue;
+  for (const Left& left : left_) {
+    if (run != left.part.catalogue.run()) continue;
     Found& found = datasets[left.part.catalogue.dataset()];
     if (found.parts.empty()) found.descriptor = DescriptorOf(left.part);
     found.parts.push_back(&left);
   }
-  absl::Status passing;
-  for (const auto& [id, found] : datasets) {
-    for (const Left* left : found.parts) CountTry(left->label_fd.get(), 1);
-    const absl::Status whole = MakeWhole(folder, found);
-    const std::string what = fmt::format("{}: {}", folder.path(), NameOf(found.descriptor));
-    if (MayPass(whole) && !found.parts.empty()) {  // its images stay with who holds them
-      if (passing.ok()) passing = Annotate(whole, what);
-      continue;
+  return datasets;
+}
+
+absl::Status Salvage::Into(CacheFolder& folder, std::vector<std::string>& warnings) {
+  if (!deposits_) return absl::OkStatus();
+  const absl::MutexLock lock(&mutex_);
+  const absl::StatusOr<Datasets> datasets = FindDatasets(folder);
+  absl::Status passing = datasets.status();
+  if (datasets.ok()) {
+    for (const auto& [id, found] : *datasets) {
+      const absl::Status status = Try(folder, found, warnings);
+      if (passing.ok()) passing = status;
+      if (status.ok()) std::erase_if(left_, [&found](const Left& left) { return found.Has(left); });
     }
-    if (whole.ok()) {
-      spdlog::info("{}, which the last daemon had captured, is taken up: it is local", what);
-    } else if (!absl::IsAlreadyExists(whole)) {  // then it was whole, and its labels not cleared yet
-      warnings_.push_back(fmt::format("{}, which the last daemon had begun, is dropped: {}", what, MessageOf(whole)));
-    }
-    for (Left* left : found.parts) GiveUp(*left);
+  } else {
+    const std::string run = folder.record().run.run.Hex();
+    std::erase_if(left_, [&](const Left& left) { return left.part.catalogue.run() == run && !Waits(left, warnings); });
   }
+  any_left_ = !left_.empty();
   return passing;
+}
+
+// OK: it was made whole, or given up, which `warnings` say.
+absl::Status Salvage::Try(CacheFolder& folder, const Found& found, std::vector<std::string>& warnings) {
+  for (const Left* left : found.parts) CountTry(left->label_fd.get(), 1);
+  const absl::Status whole = Caught([&] { return MakeWhole(folder, found); });
+  const std::string what = fmt::format("{}: {}", folder.path(), NameOf(found.descriptor));
+  if (MayPass(whole) && IsKept(found.descriptor)) {
+    for (const Left* left : found.parts) {
+      if (!IsUnexplained(whole)) CountTry(left->label_fd.get(), -1);
+    }
+    return Annotate(whole, fmt::format("{}, captured by the last daemon, is kept", what));
+  }
+  if (whole.ok()) {
+    spdlog::info("{}, which the last daemon had captured, is taken up: it is local", what);
+  } else if (absl::IsAlreadyExists(whole)) {  // it was whole, and its labels not cleared yet
+    spdlog::info("{}, of which labels are left: {}", what, MessageOf(whole));
+  } else {
+    warnings.push_back(fmt::format("{}, which the last daemon had begun, is dropped: {}", what, MessageOf(whole)));
+  }
+  for (const Left* left : found.parts) GiveUp(*left);
+  return absl::OkStatus();
 }
 
 absl::Status Salvage::MakeWhole(CacheFolder& folder, const Found& found) {
@@ -246,19 +319,16 @@ absl::Status Salvage::MakeWhole(CacheFolder& folder, const Found& found) {
       return DataLoss("rank {} is there twice", left->part.catalogue.rank());
     }
   }
-  deposits_->NeedsTime(kSecondsAtLeast + found.descriptor.ranks.value_or(0) / kRanksPerSecond);
+  const std::uint32_t nranks = found.descriptor.ranks.value_or(0);
+  deposits_->NeedsTime(kSecondsAtLeast + nranks / kRanksPerSecond);
+  // First: what was never captured by all is worth no work, nor any wait for a disk that has no room for it.
+  CAIRN_ASSIGN_OR_RETURN(std::set<Rank> perhaps, folder.FindRanks(found.descriptor.id));
+  perhaps.insert(ranks.begin(), ranks.end());
+  CAIRN_RETURN_IF_ERROR(CheckAllThere(perhaps, nranks));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<Rank> stored, folder.TakeUp(found.descriptor));
   ranks.insert(stored.begin(), stored.end());
-  const std::uint32_t nranks = *found.descriptor.ranks;
-  if (ranks.size() != nranks) {
-    std::vector<Rank> missing;
-    for (Rank rank = 0; rank < nranks && missing.size() < kRanksNamed; ++rank) {
-      if (!ranks.contains(rank)) missing.push_back(rank);
-    }
-    return FailedPrecondition("{} of {} ranks had been captured here, not {}{}", ranks.size(), nranks,
-                              fmt::join(missing, ", "), missing.size() < nranks - ranks.size() ? ", …" : "");
-  }
-  for (Left* left : found.parts) {
+  CAIRN_RETURN_IF_ERROR(CheckAllThere(ranks, nranks));
+  for (const Left* left : found.parts) {
     // A part that is stored is as good as its image, and was made of it.
     if (std::ranges::find(stored, left->part.catalogue.rank()) != stored.end()) continue;
     CAIRN_RETURN_IF_ERROR(Annotate(Store(folder, *left), fmt::format("rank {}", left->part.catalogue.rank())));
@@ -268,10 +338,11 @@ absl::Status Salvage::MakeWhole(CacheFolder& folder, const Found& found) {
   return folder.Complete(whole);
 }
 
-absl::Status Salvage::Store(CacheFolder& folder, Left& left) {
+absl::Status Salvage::Store(CacheFolder& folder, const Left& left) {
   deposits_->NeedsTime(kSecondsAtLeast + left.memory.bytes / kBytesPerSecond);
   ImageBudget budget(left.memory.bytes);
-  CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<Image> image, Image::TakeUp(budget, std::move(left.fd)));
+  CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, Again(left.fd));
+  CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<Image> image, Image::TakeUp(budget, std::move(fd)));
   const DatasetId id = left.part.catalogue.dataset();
   const Rank rank = left.part.catalogue.rank();
   const std::string work_path = folder.WorkPath(id, rank);

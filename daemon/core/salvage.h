@@ -1,13 +1,20 @@
 // What the daemon before this one had only captured, taken up: images and labels that were left, and what of their
 // datasets lies in the cache already, become datasets that are whole in the cache. README.md, "Taken up after a crash".
-// Blocks; one thread, before anything else reads the cache.
+// Blocks. Thread-safe; one run at a time.
 #ifndef CAIRN_DAEMON_CORE_SALVAGE_H_
 #define CAIRN_DAEMON_CORE_SALVAGE_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -27,47 +34,66 @@ namespace cairn {
 
 class Salvage {
  public:
-  static constexpr std::uint64_t kTriesMax = 5;  // then a label is dropped: it must not keep a daemon from starting
+  // So often a daemon may die while it takes a label up; then that is dropped: it must not keep a daemon from starting.
+  static constexpr std::uint64_t kTriesMax = 5;
+  // So long after a dataset was begun it is kept for another try, if a disk or the machine refuses this one. Until then
+  // its images use memory.
+  static constexpr std::chrono::hours kKeptFor{24};
 
-  // Reads what labels are left. `deposits`: null: nothing is left, and nothing is done. `pool` is borrowed.
-  Salvage(std::shared_ptr<Deposits> deposits, WorkPool& pool);
-  // Gives up whatever is left, if TakeWarnings has been called: a start that did not get there leaves it to the next.
-  ~Salvage();
+  // Reads what labels are left. `deposits`: null: nothing is left, and nothing is done. `pool` is borrowed. `wall`: any
+  // thread.
+  Salvage(std::shared_ptr<Deposits> deposits, WorkPool& pool,
+          std::function<std::chrono::system_clock::time_point()> wall);
   Salvage(const Salvage&) = delete;
 
-  // Makes whole what it can of this run's datasets. REQUIRES: the folder's Load comes after it.
-  // An error is the disk's or the machine's, which may pass: what is left stays so for the next start, and counts as
-  // tried. This one must not go on: Load would remove the parts that are in the folder.
-  absl::Status Into(CacheFolder& folder);
-  // What was made whole, and what was not, and why; and what is left for no run of this cache. For the log.
-  // `unread`: runs whose folders could not be looked at: theirs stays with who holds it; as does all that is left,
-  // unless all runs of the cache are known.
-  std::vector<std::string> TakeWarnings(const std::set<RunId>& unread = {}, bool all_runs_known = true);
+  // Makes whole what it can of this run's datasets. What was not made whole, and why, is added to `warnings`.
+  // REQUIRES: the folder's Load comes after it.
+  // An error is the disk's or the machine's, which may pass: what is left stays so, and the next call, here or in the
+  // next daemon, tries again. Load must not be called then: it would remove the parts that are in the folder.
+  absl::Status Into(CacheFolder& folder, std::vector<std::string>& warnings);
+  // Is anything left of this run?
+  bool Has(const RunId& run) const;
+  // Of none? Does not wait for those who make something whole.
+  bool empty() const { return !any_left_; }
+  // When the runs of the cache have had their turn: what is left for none of them is dropped. `unread`: runs whose
+  // folders could not be looked at: what is theirs stays, until Into can; as does all that is left, unless all runs of
+  // the cache are known. Before this call nothing is given up but by Into: a start that does not get here leaves it to
+  // the next. What this and the labels that were read come to, for the log.
+  std::vector<std::string> DropStrangers(const std::set<RunId>& unread, bool all_runs_known);
 
  private:
   struct Left {
     CapturedPart part;
     SealedMemory memory;
     UniqueFd fd;
-    std::uint64_t label = 0;  // its inode; 0: it was given up
+    std::uint64_t label = 0;  // its inode
     UniqueFd label_fd;
   };
   struct Found {  // one dataset
     scr::Descriptor descriptor;
-    std::vector<Left*> parts;
+    std::vector<const Left*> parts;
+    bool Has(const Left& left) const { return std::ranges::find(parts, &left) != parts.end(); }
   };
+  using Datasets = std::map<DatasetId, Found>;
 
-  void ReadLabels(std::vector<UniqueFd> left);
-  void GiveUp(Left& left);
+  void ReadLabels(std::vector<UniqueFd> left) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Datasets> FindDatasets(CacheFolder& folder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsKept(const scr::Descriptor& descriptor) const;
+  void GiveUp(const Left& left);
+  // Of a run whose folder cannot be looked at now. False: for too long; then it is given up.
+  bool Waits(const Left& left, std::vector<std::string>& warnings);
+  absl::Status Try(CacheFolder& folder, const Found& found, std::vector<std::string>& warnings);
   absl::Status MakeWhole(CacheFolder& folder, const Found& found);
-  absl::Status Store(CacheFolder& folder, Left& left);
+  absl::Status Store(CacheFolder& folder, const Left& left);
 
   const std::shared_ptr<Deposits> deposits_;
   WorkPool& pool_;
-  std::vector<Left> left_;
-  std::vector<std::uint64_t> nothing_in_;  // inodes of what holds nothing
-  std::vector<std::string> warnings_;
-  bool told_ = false;  // what was found has been dealt with
+  const std::function<std::chrono::system_clock::time_point()> wall_;
+  std::atomic<bool> any_left_{false};
+  mutable absl::Mutex mutex_;
+  std::list<Left> left_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::uint64_t> nothing_in_ ABSL_GUARDED_BY(mutex_);  // inodes of what holds nothing
+  std::vector<std::string> unbelieved_ ABSL_GUARDED_BY(mutex_);    // labels, and why
 };
 
 }  // namespace cairn

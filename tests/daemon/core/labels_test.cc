@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -237,6 +238,7 @@ class LabelsTest : public ::testing::Test {
     launch.held->Revive();
     CoreHarness harness(&launch.disk, &launch.disk);
     harness.config = harness_.config;
+    harness.clocks.wall = [] { return std::chrono::system_clock::time_point(std::chrono::seconds(1'700'000'000)); };
     harness.shared_prefix = harness_.prefix();
     harness.deposits = launch.held;
     ASSERT_NO_FATAL_FAILURE(StartTwice(harness, launch, random));

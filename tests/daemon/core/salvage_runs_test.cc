@@ -1,18 +1,26 @@
 // A cache with two runs, both with something that the last daemon had only captured, of which one run's cannot be taken
-// up this time: the other's is, and nothing of the first is lost.
+// up this time: the other's is, and nothing of the first is lost, also when it is opened meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "daemon/core/salvage.h"
+#include "proto/local.pb.h"
 #include "storage/base/ids.h"
+#include "storage/base/path.h"
 #include "storage/base/user_name.h"
 #include "storage/io/disk.h"
 #include "storage/place/cache/cache_folder.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/captured_parts.h"
 #include "tests/daemon/core/core_harness.h"
+#include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/lasting_deposits.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
@@ -21,6 +29,7 @@ namespace cairn {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
@@ -28,19 +37,23 @@ class SalvageRunsTest : public ::testing::Test {
  protected:
   SalvageRunsTest() {
     harness_.deposits = held_;
-    Make(sick_, 7);
-    Make(sound_, 8);
+    harness_.clocks.wall = [this] { return now_; };
+    std::filesystem::create_directories(harness_.prefix());
+    const auto prefix = Prefix::Open(harness_.prefix_disk(), harness_.prefix());
+    EXPECT_OK(prefix.status());
+    sick_.run = (*prefix)->run();
+    Make(sick_, 7, harness_.prefix());
+    Make(sound_, 8, "/run8");
   }
 
   struct OneRun {
     RunId run = RunId::Random();
     std::string folder, dataset;  // their paths
   };
-  void Make(OneRun& one, DatasetId id) {
-    const std::string name = "run" + std::to_string(id);
+  void Make(OneRun& one, DatasetId id, const std::string& prefix) {
     ASSERT_OK(MakeDirectories(disk_, harness_.config.cache.path, 0700));
     const auto folder =
-        CacheFolder::Open(disk_, harness_.config.cache.path, UserName(), name, RunIdentity(one.run), "/" + name);
+        CacheFolder::Open(disk_, harness_.config.cache.path, UserName(), BaseOf(prefix), RunIdentity(one.run), prefix);
     ASSERT_OK(folder.status());
     one.folder = (*folder)->path();
     one.dataset = (*folder)->DatasetPath(id);
@@ -67,6 +80,12 @@ class SalvageRunsTest : public ::testing::Test {
     EXPECT_EQ(held_->size(), 0u);
   }
 
+  // Someone comes for the run that was not looked at.
+  local::Reply OpenSick() {
+    FakeClient client(harness_);
+    return client.Open({});
+  }
+
   void RefuseOneOf(const OneRun& sick, const OneRun& sound) {
     disk_.FailOn({.op = FakeOp::kSync, .path_part = sick.dataset + "/", .times = 1000});
     const absl::Status started = harness_.Start();
@@ -76,6 +95,7 @@ class SalvageRunsTest : public ::testing::Test {
     ExpectAllIsTakenUp();
   }
 
+  std::chrono::system_clock::time_point now_{std::chrono::seconds(1'700'000'000)};  // when the parts were begun
   FakeDisk disk_;
   CoreHarness harness_{&disk_, nullptr};
   const std::shared_ptr<LastingDeposits> held_ = std::make_shared<LastingDeposits>();
@@ -102,12 +122,22 @@ TEST_F(SalvageRunsTest, AFolderThatCannotBeLookedAtKeepsItsOwn) {
   ExpectAllIsTakenUp();
 }
 
+// The user is served again, and the disk's errors are told.
+TEST_F(SalvageRunsTest, AFolderThatCannotBeLookedAtForADayHoldsUpNoStart) {
+  now_ += Salvage::kKeptFor;
+  disk_.FailOn({.op = FakeOp::kList, .path_part = sick_.folder, .times = 1000});
+  ASSERT_OK(harness_.Start());
+  EXPECT_TRUE(harness_.Warned("could not be looked at for a day"));
+  EXPECT_THAT(Whole(), ElementsAre(8));
+  EXPECT_EQ(held_->size(), 0u);
+}
+
 // Until the user has made it their own again.
 TEST_F(SalvageRunsTest, AFolderThatOthersMayWriteToKeepsItsOwn) {
   ASSERT_OK(disk_.SetModeAndTimes(sick_.folder, 0777, {}, {}));
   ASSERT_OK(harness_.Start());
   EXPECT_THAT(Whole(), ElementsAre(8));
-  EXPECT_TRUE(harness_.Warned("left to the next start"));
+  EXPECT_TRUE(harness_.Warned("kept until its run can be opened"));
   EXPECT_THAT(Held(), ElementsAre(sick_.run.Hex()));
   harness_.Stop();
   ASSERT_OK(disk_.SetModeAndTimes(sick_.folder, 0700, {}, {}));
@@ -119,16 +149,77 @@ TEST_F(SalvageRunsTest, AFolderOfWhichNobodyKnowsWhoseItIsKeepsWhatMayBeIts) {
   disk_.FailOn({.op = FakeOp::kRead, .path_part = sick_.folder + "/run.cairn", .times = 1000});
   ASSERT_OK(harness_.Start());
   EXPECT_THAT(Whole(), ElementsAre(8));
-  EXPECT_TRUE(harness_.Warned("left to the next start"));
+  EXPECT_TRUE(harness_.Warned("kept until its run can be opened"));
   EXPECT_THAT(Held(), ElementsAre(sick_.run.Hex()));
+  EXPECT_FALSE(harness_.Quiesce()) << "who ends in order has brought everything to the cache";
   harness_.Stop();
   ExpectAllIsTakenUp();
+}
+
+TEST_F(SalvageRunsTest, AFolderThatCanBeReadLaterHasItsOwnTakenUpWhenItsRunIsOpened) {
+  disk_.FailOn({.op = FakeOp::kRead, .path_part = sick_.folder + "/run.cairn", .times = 1000});
+  ASSERT_OK(harness_.Start());
+  EXPECT_THAT(Held(), ElementsAre(sick_.run.Hex()));
+  disk_.ClearFaults();
+  EXPECT_EQ(CodeOfReply(OpenSick()), local::OK);
+  EXPECT_EQ(held_->size(), 0u);
+  EXPECT_TRUE(harness_.IsThere(disk_, sick_.dataset));
+  EXPECT_TRUE(harness_.Quiesce());
+  harness_.Stop();
+  ExpectAllIsTakenUp();
+}
+
+// The first checkpoint of a run was captured, so no dataset says whose folder it is.
+TEST_F(SalvageRunsTest, AFolderWhoseRecordIsDamagedKeepsWhatMayBeItsUntilItsRunIsOpened) {
+  harness_.Write(disk_, sick_.folder + "/run.cairn", "rotten");
+  ASSERT_OK(harness_.Start());
+  EXPECT_THAT(Whole(), ElementsAre(8));
+  EXPECT_THAT(Held(), ElementsAre(sick_.run.Hex()));
+  EXPECT_EQ(CodeOfReply(OpenSick()), local::OK);
+  EXPECT_EQ(held_->size(), 0u);
+  harness_.Stop();
+  ExpectAllIsTakenUp();
+}
+
+// It may be opened when the disk takes it; until then nothing of it is in use, and nothing is lost.
+TEST_F(SalvageRunsTest, AnOpeningThatTheDiskRefusesLeavesItToTheNext) {
+  disk_.FailOn({.op = FakeOp::kRead, .path_part = sick_.folder + "/run.cairn", .times = 1000});
+  ASSERT_OK(harness_.Start());
+  disk_.ClearFaults();
+  disk_.FailOn({.op = FakeOp::kSync, .path_part = sick_.dataset + "/", .times = 1000});
+  for (std::uint64_t opening = 0; opening < 2 * Salvage::kTriesMax; ++opening) {
+    const local::Reply reply = OpenSick();
+    EXPECT_EQ(CodeOfReply(reply), local::UNAVAILABLE);
+    EXPECT_THAT(reply.status().message(), HasSubstr("captured by the last daemon, is kept"));
+    EXPECT_THAT(Held(), ElementsAre(sick_.run.Hex()));
+  }
+  disk_.ClearFaults();
+  EXPECT_EQ(CodeOfReply(OpenSick()), local::OK);
+  EXPECT_EQ(held_->size(), 0u);
+  harness_.Stop();
+  ExpectAllIsTakenUp();
+}
+
+// What keeps on going wrong for no reason that a disk has is the label's doing, as a death is.
+TEST_F(SalvageRunsTest, WhatNobodyCanExplainIsTriedFiveTimes) {
+  disk_.FailOn({.op = FakeOp::kSync,
+                .path_part = sick_.dataset + "/",
+                .times = 1000,
+                .status = absl::InternalError("for the test")});
+  for (std::uint64_t start = 0; start < Salvage::kTriesMax; ++start) {
+    EXPECT_EQ(harness_.Start().code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(Held(), ElementsAre(sick_.run.Hex()));
+  }
+  ASSERT_OK(harness_.Start());
+  EXPECT_TRUE(harness_.Warned("it was tried 5 times"));
+  EXPECT_THAT(Whole(), ElementsAre(8));
+  EXPECT_EQ(held_->size(), 0u);
 }
 
 TEST_F(SalvageRunsTest, WhatIsOfNoRunOfTheCacheIsDroppedIfAllAreKnown) {
   LeaveCaptured(*held_, CapturedPartOf(RunId::Random(), 9, 0, 1));
   ASSERT_OK(harness_.Start());
-  EXPECT_TRUE(harness_.Warned("for no run of this cache: dropped"));
+  EXPECT_TRUE(harness_.Warned("dropped: it is for no run of this cache"));
   EXPECT_THAT(Whole(), UnorderedElementsAre(7, 8));
   EXPECT_EQ(held_->size(), 0u);
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -33,7 +34,6 @@ namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -59,16 +59,54 @@ class SalvageTest : public ::testing::Test {
   CapturedPart Part(Rank rank, std::uint32_t nranks) const { return CapturedPartOf(run_, kId, rank, nranks); }
   void Leave(const CapturedPart& part, bool sealed = true) { LeaveCaptured(*held_, part, sealed); }
 
+  std::unique_ptr<Salvage> Read() {
+    return std::make_unique<Salvage>(held_, *pool_, [this] { return now_; });
+  }
   // A start: what it warns of. Afterwards nothing is held any more.
   std::vector<std::string> Start(CacheFolder& folder) {
     std::vector<std::string> warnings;
-    {
-      Salvage salvage(held_, *pool_);
-      EXPECT_OK(salvage.Into(folder));
-      warnings = salvage.TakeWarnings();
+    const auto salvage = Read();
+    EXPECT_OK(salvage->Into(folder, warnings));
+    for (std::string& warning : salvage->DropStrangers({}, /*all_runs_known=*/true)) {
+      warnings.push_back(std::move(warning));
     }
     EXPECT_EQ(held_->size(), 0u);
     return warnings;
+  }
+  // On a disk on which no file may become as long as that.
+  absl::Status IntoFull(Salvage& salvage, CacheFolder& folder, std::vector<std::string>& warnings,
+                        std::uint64_t bytes_max = 1 << 20) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    const rlimit small{.rlim_cur = bytes_max, .rlim_max = before.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    const absl::Status status = salvage.Into(folder, warnings);
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    return status;
+  }
+  // A start on it, which leaves everything to the next.
+  void StartFull() {
+    const auto folder = Open();
+    std::vector<std::string> warnings;
+    EXPECT_STATUS(absl::StatusCode::kResourceExhausted, IntoFull(*Read(), *folder, warnings), "is kept");
+    EXPECT_THAT(warnings, IsEmpty());
+    EXPECT_EQ(held_->size(), 2u);
+    EXPECT_FALSE(fs::exists(folder->WorkPath(kId, 0))) << "it has no room that others need";
+  }
+  // The ranks' parts are in the cache, without their variables; nobody holds an image of them any more.
+  void StoreInFolder(std::uint32_t ranks, std::uint32_t nranks) {
+    const auto folder = Open();
+    scr::Descriptor descriptor;
+    descriptor.id = kId, descriptor.name = "ckpt.7", descriptor.created_us = 1'700'000'000'000'000;
+    descriptor.user = "alice", descriptor.job_id = "run", descriptor.mark = "m";
+    descriptor.launch = 2, descriptor.step = 50, descriptor.ranks = nranks;
+    ASSERT_OK(folder->Begin(descriptor));
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      catalogue::Catalogue catalogue = Part(rank, nranks).catalogue;
+      catalogue.clear_variables();
+      ASSERT_OK(folder->CommitRank(catalogue, ""));
+    }
   }
 
   // The dataset is whole, and each rank has its bytes.
@@ -109,6 +147,7 @@ class SalvageTest : public ::testing::Test {
 
   std::string path_;
   RunId run_;
+  std::chrono::system_clock::time_point now_{std::chrono::seconds(1'700'000'000)};  // when the parts were begun
   std::unique_ptr<WorkPool> pool_;
   std::unique_ptr<PosixDisk> disk_;
   std::shared_ptr<LastingDeposits> held_;
@@ -133,17 +172,7 @@ TEST_F(SalvageTest, TheFileIsWrittenAnewWhateverACrashHasLeftOfIt) {
 }
 
 TEST_F(SalvageTest, PartsThatAreStoredAlreadyAreTakenFromTheFolder) {
-  {
-    const auto folder = Open();
-    scr::Descriptor descriptor;
-    descriptor.id = kId, descriptor.name = "ckpt.7", descriptor.created_us = 1'700'000'000'000'000;
-    descriptor.user = "alice", descriptor.job_id = "run", descriptor.mark = "m";
-    descriptor.launch = 2, descriptor.step = 50, descriptor.ranks = 2;
-    ASSERT_OK(folder->Begin(descriptor));
-    catalogue::Catalogue catalogue = Part(0, 2).catalogue;
-    catalogue.clear_variables();
-    ASSERT_OK(folder->CommitRank(catalogue, ""));
-  }
+  StoreInFolder(1, 2);
   Leave(Part(1, 2));
   const auto folder = Open();
   EXPECT_THAT(Start(*folder), IsEmpty());
@@ -192,7 +221,7 @@ TEST_F(SalvageTest, AStartThatIsCutShortLeavesItToTheNextOne) {
   ExpectWhole(*folder, {0});
 }
 
-TEST_F(SalvageTest, WhatHasFailedFiveTimesIsNotTriedAgain) {
+TEST_F(SalvageTest, WhatFiveStartsDidNotSurviveIsNotTriedAgain) {
   Leave(Part(0, 1));
   held_->CountTries(Salvage::kTriesMax);
   const auto folder = Open();
@@ -212,7 +241,7 @@ TEST_F(SalvageTest, OneThatStartsDoNotSurviveTakesNoOtherWithIt) {
     // A start that ends before it stores anything: nothing is given up.
     auto others = std::make_shared<LastingDeposits>();
     for (UniqueFd& fd : left) others->Hold(std::move(fd));
-    const Salvage salvage(others, *pool_);
+    const Salvage salvage(others, *pool_, [this] { return now_; });
   }
   const auto folder = Open();
   EXPECT_THAT(Start(*folder), ElementsAre(HasSubstr("it was tried 5 times")));
@@ -244,34 +273,104 @@ TEST_F(SalvageTest, WhatIsOfNoRunHereIsDropped) {
 
 TEST_F(SalvageTest, WhatIsOfARunThatCannotBeReadNowIsLeftToTheNextStart) {
   Leave(Part(0, 1));
-  {
-    Salvage salvage(held_, *pool_);
-    EXPECT_THAT(salvage.TakeWarnings({run_}), ElementsAre(HasSubstr("left to the next start")));
-  }
+  EXPECT_THAT(Read()->DropStrangers({run_}, /*all_runs_known=*/true), ElementsAre(HasSubstr("or for the next start")));
   EXPECT_EQ(held_->size(), 2u);
   const auto folder = Open();
   EXPECT_THAT(Start(*folder), IsEmpty());
   ExpectWhole(*folder, {0});
 }
 
-// No file may become as long as it has to be.
-TEST_F(SalvageTest, WhatTheDiskRefusesIsLeftToTheNextStartFiveTimes) {
+TEST_F(SalvageTest, WhatIsOfARunThatCanBeReadLaterIsTakenUpThen) {
   Leave(Part(0, 1));
-  ::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit small{.rlim_cur = 1 << 20, .rlim_max = before.rlim_max};
-  for (std::uint64_t start = 0; start < Salvage::kTriesMax; ++start) {
-    const auto folder = Open();
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-    Salvage salvage(held_, *pool_);
-    EXPECT_EQ(salvage.Into(*folder).code(), absl::StatusCode::kResourceExhausted);
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  }
-  EXPECT_EQ(held_->size(), 2u);
+  const auto salvage = Read();
+  EXPECT_THAT(salvage->DropStrangers({}, /*all_runs_known=*/false), ElementsAre(HasSubstr("its run can be opened")));
+  EXPECT_TRUE(salvage->Has(run_));
   const auto folder = Open();
-  EXPECT_THAT(Start(*folder), Contains(HasSubstr("it was tried 5 times")));
+  std::vector<std::string> warnings;
+  EXPECT_OK(salvage->Into(*folder, warnings));
+  EXPECT_THAT(warnings, IsEmpty());
+  EXPECT_FALSE(salvage->Has(run_));
+  EXPECT_EQ(held_->size(), 0u);
+  ExpectWhole(*folder, {0});
+}
+
+TEST_F(SalvageTest, WhatIsOfARunThatCannotBeReadForADayIsDropped) {
+  Leave(Part(0, 1));
+  now_ += Salvage::kKeptFor;
+  EXPECT_THAT(Read()->DropStrangers({run_}, /*all_runs_known=*/true),
+              ElementsAre(HasSubstr("dropped: its run's folder could not be looked at for a day")));
+  EXPECT_EQ(held_->size(), 0u);
+}
+
+// However many starts there are in that day.
+TEST_F(SalvageTest, WhatTheDiskRefusesIsKeptForADay) {
+  Leave(Part(0, 1));
+  for (std::uint64_t start = 0; start < 2 * Salvage::kTriesMax; ++start) StartFull();
+  now_ += Salvage::kKeptFor - std::chrono::seconds(1);
+  StartFull();
+  const auto folder = Open();
+  EXPECT_THAT(Start(*folder), IsEmpty());
+  ExpectWhole(*folder, {0});
+}
+
+TEST_F(SalvageTest, WhatTheDiskRefusesLongerIsDroppedAndSaidToBe) {
+  Leave(Part(0, 1));
+  now_ += Salvage::kKeptFor;
+  const auto folder = Open();
+  const auto salvage = Read();
+  std::vector<std::string> warnings;
+  EXPECT_OK(IntoFull(*salvage, *folder, warnings));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("is dropped: rank 0: ")));
+  EXPECT_EQ(held_->size(), 0u);
   ExpectNothing(*folder);
+}
+
+// Or by a clock that was set back.
+TEST_F(SalvageTest, ALabelOfTheFutureIsNotKeptUntilThen) {
+  Leave(Part(0, 1));
+  now_ -= Salvage::kKeptFor;
+  const auto folder = Open();
+  std::vector<std::string> warnings;
+  EXPECT_OK(IntoFull(*Read(), *folder, warnings));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("is dropped: rank 0: ")));
+  EXPECT_EQ(held_->size(), 0u);
+}
+
+TEST_F(SalvageTest, ADiskThatRefusedItMayBeTriedAgainByTheSameDaemon) {
+  Leave(Part(0, 1));
+  const auto salvage = Read();
+  const auto folder = Open();
+  std::vector<std::string> warnings;
+  EXPECT_STATUS(absl::StatusCode::kResourceExhausted, IntoFull(*salvage, *folder, warnings), "is kept");
+  EXPECT_OK(salvage->Into(*folder, warnings));
+  EXPECT_THAT(warnings, IsEmpty());
+  ExpectWhole(*folder, {0});
+}
+
+// Nobody was told that it is captured.
+TEST_F(SalvageTest, WhatSomeRanksHadNotCapturedWaitsForNoDisk) {
+  StoreInFolder(1, 3);
+  Leave(Part(1, 3));
+  const auto folder = Open();
+  std::vector<std::string> warnings;
+  EXPECT_OK(IntoFull(*Read(), *folder, warnings, /*bytes_max=*/0));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("2 of 3 ranks had been captured here, not 2")));
+  EXPECT_EQ(held_->size(), 0u);
+}
+
+TEST_F(SalvageTest, WhatIsStoredByAllRanksWaitsForADiskThatRefusesItsRecords) {
+  StoreInFolder(2, 2);
+  {
+    const auto folder = Open();
+    std::vector<std::string> warnings;
+    const auto salvage = Read();
+    EXPECT_STATUS(absl::StatusCode::kResourceExhausted, IntoFull(*salvage, *folder, warnings, /*bytes_max=*/0),
+                  "is kept");
+    EXPECT_FALSE(salvage->Has(run_)) << "nobody holds anything of it";
+  }
+  const auto folder = Open();
+  EXPECT_THAT(Start(*folder), IsEmpty());
+  ExpectWhole(*folder, {});
 }
 
 TEST_F(SalvageTest, ALabelThatSpeaksOfAnotherImageIsNotBelieved) {
