@@ -8,7 +8,8 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t kLeaseTermMsMin = 1000;
-constexpr std::uint64_t kPeersTermMsMin = 1000;
+// An opening waits for up to two terms. The longest is a sixth of what a lease can say (coordinator_lease::kTermMax).
+constexpr std::uint64_t kPeersTermMsMin = 1000, kPeersTermMsMax = 600'000;
 constexpr std::uint64_t kDayMs = 86'400'000;
 
 #define CAIRN_FIELD_PLACE_(type, member) +[](Config& config) -> type* { return &config.member; }
@@ -221,7 +222,7 @@ const Field kFields[] = {
     {"peers.term", kDuration,
      "after so long without a sign of life of the coordinating daemon another takes over; any daemon counts as missing "
      "after half of it, as gone after three",
-     CAIRN_U64_(peers.term_ms), kPeersTermMsMin, kDayMs},
+     CAIRN_U64_(peers.term_ms), kPeersTermMsMin, kPeersTermMsMax},
     {"peers.explicit", kText,
      "daemons that are asked for the others besides those that the run's folder names: address:port, several with "
      "commas between them",

@@ -153,7 +153,8 @@ TEST(ConfigTest, PeersAreCheckedByThemselvesAndTogether) {
   EXPECT_THAT(error("interface = \"ib 0\""), HasSubstr("peers.interface: neither"));
   EXPECT_THAT(error("tls_ca = \"/ca.pem\""), HasSubstr("all three or none"));
   EXPECT_THAT(error("tls_ca = \"ca.pem\""), HasSubstr("not an absolute path"));
-  EXPECT_EQ(ErrorOf("[peers]\nterm = \"999ms\"\n"), "x.toml:2: peers.term: 999ms is not in 1s..1d");
+  EXPECT_EQ(ErrorOf("[peers]\nterm = \"999ms\"\n"), "x.toml:2: peers.term: 999ms is not in 1s..10min");
+  EXPECT_EQ(ErrorOf("[peers]\nterm = \"11min\"\n"), "x.toml:2: peers.term: 11min is not in 1s..10min");
 }
 
 TEST(ConfigTest, RedundancyIsCheckedByItselfAndTogether) {
