@@ -362,6 +362,7 @@ struct Openings::Made {
 // which a later daemon knows under which launch it acts.
 void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
   if (TakeUpFirst(opening, run, /*offline=*/false) || BringFirst(opening, run)) return;
+  TellIfNotAllKnown(*opening, run);
   Inventory::Known before = run.inventory.WhatIsKnown();
   const local::Open& open = opening->open;
   auto make =

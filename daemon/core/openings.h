@@ -57,7 +57,6 @@ class Openings {
     // without the prefix that is less, and does not count once it answers.
     enum class Asked : std::uint8_t { kNot, kOffline, kOnline };
     Asked took_up = Asked::kNot, brought_how = Asked::kNot;
-    bool asks_once_more = false;                       // others' caches, since the arbiter fell silent meanwhile
     LaunchId not_joined = 0;                           // its home has said that it cannot be joined
     bool job_asked = false;                            // since it looked last, of the newest launch's job
     LaunchId job_over = 0;                             // whose job the batch system says is over
@@ -114,6 +113,7 @@ class Openings {
   void Reattach(const OpeningPtr& opening, Run& run);
   void Join(const OpeningPtr& opening, Run& run);
   SteadyTime MustGoOn(const Opening& opening, const Run& run, bool offline) const;
+  void TellIfNotAllKnown(const Opening& opening, const Run& run) const;
   bool TakeUpFirst(const OpeningPtr& opening, Run& run, bool offline);
   bool BringFirst(const OpeningPtr& opening, Run& run);
   bool BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch, const NodeId& maker, bool offline);

@@ -188,10 +188,25 @@ bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch,
   run.others.Bring({.launch = launch, .maker = maker, .offline = offline}, then);
   const SteadyTime until = MustGoOn(*opening, run, offline);
   const SteadyTime::duration left = std::max(until - context_.now(), SteadyTime::duration(0));
-  context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, bringing, launch] {
-    BroughtTo(opening, bringing, {.launch = launch, .heard = {}, .missed = {}, .made = {}, .why_not = {}});
-  });
+  context_.loop().After(
+      std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, name = run.name, bringing, launch] {
+        if (opening->bringing != bringing) return;
+        context_.Warn(
+            fmt::format("run {}: the launch begins before all was heard of what other nodes' caches have, to be "
+                        "in time: what it begins from may be older than a step that one of them holds",
+                        name));
+        BroughtTo(opening, bringing, {.launch = launch, .heard = {}, .missed = {}, .made = {}, .why_not = {}});
+      });
   return true;
+}
+
+// A launch never begins from an older step without a word.
+void Openings::TellIfNotAllKnown(const Opening& opening, const Run& run) const {
+  if (!opening.brought || opening.brought->others_known) return;
+  context_.Warn(
+      fmt::format("run {}: no coordinator of its nodes was found, so that not all of them may be known here: "
+                  "what the launch begins from may be older than a step that one of them holds",
+                  run.name));
 }
 
 void Openings::BroughtTo(const OpeningPtr& opening, std::uint32_t bringing, const OtherCaches::Brought& brought) {

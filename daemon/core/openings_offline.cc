@@ -45,10 +45,10 @@ void Openings::Answers(const OpeningPtr& opening) {
   }
 }
 
-// Others' caches may have been asked without those to whom the arbiter's word would have led: they are asked once more
-// when it answers.
+// Others' caches may have been asked without those to whom the arbiter's word would have led: they are asked again when
+// it answers, each time, until the opening must go on to be in time (BringBefore).
 void Openings::ArbiterWasSilent(Opening& opening) {
-  if (!opening.brought || opening.brought->others_known || std::exchange(opening.asks_once_more, true)) return;
+  if (!opening.brought || opening.brought->others_known) return;
   opening.brought_how = std::min(opening.brought_how, Opening::Asked::kOffline);
 }
 
