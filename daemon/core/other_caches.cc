@@ -83,6 +83,7 @@ void OtherCaches::LaunchBegan(LaunchId launch) {
 void OtherCaches::LookFor(LaunchId launch, std::chrono::milliseconds at_least) {
   if (context_.env.peers == nullptr || context_.quiescing() || looked_for_ == launch) return;
   looked_for_ = launch;
+  look_asks_ = true;
   EndLookAt(kLooksAtMost);
   looks_until_ = context_.now() + at_least;
   ranks_until_ = context_.now() + kRanksComeWithin;
@@ -125,10 +126,11 @@ void OtherCaches::Looked(const Brought& brought) {
   });
 }
 
-// What is being brought or made anew then is waited for: else an older dataset would be chosen.
+// What is being brought or made anew then is waited for, and so is the answer to who is there, which takes up to two
+// terms after a coordinator was lost: else an older dataset would be chosen.
 void OtherCaches::EndLookAt(std::chrono::milliseconds after) {
   if (looking_ != 0) context_.loop().Cancel(looking_);
-  looking_ = context_.loop().After(after, [this] { at_work_ ? EndLookAt(kLooksEvery) : EndLook(); });
+  looking_ = context_.loop().After(after, [this] { at_work_ || awaits_members_ ? EndLookAt(kLooksEvery) : EndLook(); });
 }
 
 void OtherCaches::EndLook() {
@@ -151,7 +153,10 @@ bool OtherCaches::MoreMayCome() const {
 
 void OtherCaches::Begin() {
   const auto job = std::make_shared<Job>();
+  awaits_members_ = true;
   given_.nodes.WhenAllKnown(wishes_.front().from, [this, job](bool others_known) {
+    awaits_members_ = false;
+    if (looking_ != 0 && wishes_.front().look && std::exchange(look_asks_, false)) EndLookAt(kLooksAtMost);
     job->others_known = others_known;
     job->settled_by = context_.now() + kSettles;
     Ask(job);

@@ -91,7 +91,8 @@ class OtherCaches {
   void Bring(const Before& before, Then then);
   // A launch that a daemon before this one has made goes on here: what other nodes' caches have in parts, together with
   // this one, is looked for again, since only they know of it. Once for a launch; for three to ten seconds, until all
-  // ranks have come again, every node that is known has answered, and nothing that would be chosen lacks parts.
+  // ranks have come again, every node that is known has answered, and nothing that would be chosen lacks parts. That
+  // time begins when this daemon knows the others (Nodes::WhenAllKnown).
   // REQUIRES: the prefix is in reach.
   void LookForParts(LaunchId launch);
   // The same, once more: parts of what the launch restores were found to be damaged or lost.
@@ -210,6 +211,8 @@ class OtherCaches {
   bool later_ = false;         // parts are to be made anew when the next launch has begun
   bool postponed_ = false;     // to the launch that is looked for: what other caches have whole counts again
   bool at_work_ = false;       // a look has found something
+  bool awaits_members_ = false;  // the others are not asked yet: it is waited until they are known
+  bool look_asks_ = false;       // a look has begun, and nobody was asked yet since: its time begins then
   std::chrono::milliseconds pause_{0};
   std::set<DatasetId> bad_;  // found by it, and of no use
   TransferProgress progress_;
