@@ -320,8 +320,9 @@ struct Nodes::Awaited {
   NodeId node;
   bool all = false;  // not only the node
   std::function<void(bool others_known)> then;
-  SteadyTime began = {}, until = {};
-  bool others_known = false;  // and `until` is for the node
+  SteadyTime began = {};
+  std::optional<SteadyTime> node_until = {};  // since links lead to a coordinator whose table is here
+  bool others_known = false;
 };
 
 void Nodes::WhenKnown(const NodeId& node, std::function<void()> then) {
@@ -335,7 +336,6 @@ void Nodes::WhenAllKnown(const NodeId& node, std::function<void(bool others_know
 void Nodes::Await(Awaited awaited) {
   Update();
   awaited.began = context_.now();
-  awaited.until = awaited.began + kForTheTable;
   const auto shared = std::make_shared<Awaited>(std::move(awaited));
   context_.loop().Post([this, shared] { LookForKnown(shared); });
 }
@@ -349,8 +349,9 @@ void Nodes::LookForKnown(const std::shared_ptr<Awaited>& awaited) {
 
 bool Nodes::IsTooLate(const Awaited& awaited) const {
   const SteadyTime now = context_.now();
-  if (now < awaited.until) return false;
-  if (awaited.others_known || !awaited.all || !membership_) return true;
+  if (awaited.others_known) return now >= *awaited.node_until;
+  if (now < awaited.began + kForTheTable) return false;
+  if (!awaited.all || !membership_) return true;
   const Membership::Knowledge knowledge = membership_->knowledge();
   const bool more_comes = knowledge == Membership::Knowledge::kSoon || knowledge == Membership::Knowledge::kSome;
   return !more_comes || now >= awaited.began + kTermsToTakeOver * Term();
@@ -359,8 +360,11 @@ bool Nodes::IsTooLate(const Awaited& awaited) const {
 bool Nodes::IsKnown(Awaited& awaited) const {
   if (!membership_) return false;
   const Membership::Knowledge knowledge = membership_->knowledge();
+  if (knowledge >= Membership::Knowledge::kSome && !awaited.node_until) {
+    awaited.node_until = context_.now() + kForANode;
+  }
   if (knowledge < (awaited.all ? Membership::Knowledge::kAll : Membership::Knowledge::kSome)) return false;
-  if (!std::exchange(awaited.others_known, true)) awaited.until = context_.now() + kForANode;
+  awaited.others_known = true;
   if (awaited.node.empty() || awaited.node == context_.cache_id) return true;
   const auto entry = membership_->table().entries.find(awaited.node);
   return entry != membership_->table().entries.end() && !entry->second.missing;

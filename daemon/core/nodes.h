@@ -78,9 +78,9 @@ class Nodes {
   // waited for within bounds: 5 s for the table, then 2 s for the node. Not inside the call; soon if no links can come.
   void WhenKnown(const NodeId& node, std::function<void()> then);
   // The same, once this daemon knows which others there are and, unless it is empty, `node` is among them. For the
-  // others two terms are waited where the arbiter answers, and says that a coordinator that is gone has not been
-  // followed by another yet; or where one has taken over that does not know all who are there (Membership::Knowledge).
-  // Not `others_known`: the wait has ended before that.
+  // others two terms are waited where the arbiter answers, and says that a coordinator that is gone, and that knew
+  // others, has not been followed by another yet; or where one has taken over that does not know all who are there
+  // (Membership::Knowledge). Not `others_known`: the wait has ended before that.
   void WhenAllKnown(const NodeId& node, std::function<void(bool others_known)> then);
   std::optional<Member> Find(const NodeId& node) const;  // none: it is no member, or missing
   // A link to the home of a launch (home.h): Relay::Dial. kUnavailable, soon: this daemon is no member.

@@ -152,6 +152,7 @@ absl::StatusOr<TablePart> ToTable(const peer::Table& message) {
                  .version = message.version(),
                  .whole = message.whole(),
                  .more = message.more(),
+                 .gathers = message.gathers(),
                  .change = {}};
   CAIRN_ASSIGN_OR_RETURN(part.change.entries, ToList(message.entries(), "table.entries", ToEntry));
   CAIRN_ASSIGN_OR_RETURN(part.change.gone, ToList(message.gone(), "table.gone", ToGone));
@@ -248,12 +249,14 @@ std::vector<peer::Frame> Below(const BelowChange& change) {
   return list;
 }
 
-std::vector<peer::Frame> Table(std::uint64_t epoch, std::uint64_t version, bool whole, const TableChange& change) {
+std::vector<peer::Frame> Table(std::uint64_t epoch, std::uint64_t version, bool whole, const TableChange& change,
+                               bool gathers) {
   std::vector<peer::Frame> list(FramesFor(change.entries.size(), change.gone.size()));
   for (std::size_t i = 0; i < list.size(); ++i) {
     peer::Table& table = *list[i].mutable_table();
     table.set_epoch(epoch);
     table.set_version(version);
+    table.set_gathers(gathers);
     table.set_whole(whole && i == 0);
     table.set_more(i + 1 < list.size());
     const auto [first, end] = Part(i, change.entries.size());
@@ -271,7 +274,7 @@ std::vector<peer::Frame> Table(std::uint64_t epoch, std::uint64_t version, bool 
 std::vector<peer::Frame> WholeTable(const MemberTable& table, const std::vector<GoneMember>& left) {
   TableChange all{.entries = {}, .gone = left};
   for (const auto& [node, entry] : table.entries) all.entries.push_back(entry);
-  return Table(table.epoch, table.version, /*whole=*/true, all);
+  return Table(table.epoch, table.version, /*whole=*/true, all, table.gathers);
 }
 
 peer::Frame Elsewhere(peer::Elsewhere::Why why, std::string_view text, const CoordinatorName& coordinator,

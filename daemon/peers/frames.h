@@ -45,7 +45,7 @@ struct BelowChange {
 
 struct TablePart {
   std::uint64_t epoch = 0, version = 0;
-  bool whole = false, more = false;
+  bool whole = false, more = false, gathers = false;
   TableChange change;
 };
 
@@ -66,7 +66,9 @@ peer::Frame Welcome(const Place& place);
 // One or more, each of these.
 std::vector<peer::Frame> Join(std::uint64_t epoch, const Member& self, std::uint32_t height, std::vector<Member> below);
 std::vector<peer::Frame> Below(const BelowChange& change);
-std::vector<peer::Frame> Table(std::uint64_t epoch, std::uint64_t version, bool whole, const TableChange& change);
+// `gathers`: MemberTable's.
+std::vector<peer::Frame> Table(std::uint64_t epoch, std::uint64_t version, bool whole, const TableChange& change,
+                               bool gathers = false);
 // `left`: of those who are not in it, those who have left lately, so that nobody takes them for lost.
 std::vector<peer::Frame> WholeTable(const MemberTable& table, const std::vector<GoneMember>& left);
 peer::Frame Elsewhere(peer::Elsewhere::Why why, std::string_view text, const CoordinatorName& coordinator,

@@ -61,6 +61,9 @@ struct MemberTable {
   std::uint64_t epoch = 0;  // 0: nobody has told this daemon yet
   std::uint64_t version = 0;
   std::map<NodeId, TableEntry> entries;
+  bool gathers = false;  // the coordinator does not know all yet who are there (gathering.h)
+  // It has all members that its coordinator could know of.
+  bool has_all() const { return epoch != 0 && !gathers; }
   friend bool operator==(const MemberTable&, const MemberTable&) = default;
 };
 

@@ -8,6 +8,7 @@
 
 #include "daemon/peers/children.h"
 #include "daemon/peers/frames.h"
+#include "daemon/peers/gathering.h"
 #include "daemon/peers/register.h"
 #include "daemon/peers/tenure.h"
 #include "daemon/peers/uplink.h"
@@ -81,8 +82,10 @@ class MembershipImpl final : public Membership {
   // --- Coordinator ---
   void OnFound(const CoordinatorRecord& record);
   void OnSilent(const absl::Status& why);
-  void OnHeld(std::uint64_t epoch);
+  void OnHeld(std::uint64_t epoch, const Awaited& awaited);
   void OnLost(Tenure::Lost why, const absl::Status& status);
+  bool HasAllOf(std::uint64_t epoch) const { return table().has_all() && table().epoch >= epoch; }
+  KnownMembers MembersToTell(const Awaited& awaited) const;
   void Publish();
   void PublishLater();
 
@@ -143,7 +146,8 @@ MembershipImpl::MembershipImpl(Given given, Reports reports)
                         .address = "",
                         .term_ms = static_cast<std::uint64_t>(given_.settings.term.count())},
                .address = [this] { return given_.net.address(); },
-               .has_table = [this] { return table().epoch != 0; }},
+               .has_all = [this](std::uint64_t epoch) { return HasAllOf(epoch); },
+               .members = [this](const Awaited& awaited) { return MembersToTell(awaited); }},
               TenureReports()),
       uplink_({.loop = given_.loop,
                .clocks = given_.clocks,
@@ -170,7 +174,7 @@ MembershipImpl::MembershipImpl(Given given, Reports reports)
 Tenure::Reports MembershipImpl::TenureReports() {
   return {.on_found = [this](const CoordinatorRecord& record) { OnFound(record); },
           .on_silent = [this](const absl::Status& why) { OnSilent(why); },
-          .on_held = [this](std::uint64_t epoch) { OnHeld(epoch); },
+          .on_held = [this](std::uint64_t epoch, const Awaited& awaited) { OnHeld(epoch, awaited); },
           .on_lost = [this](Tenure::Lost why, const absl::Status& status) { OnLost(why, status); },
           .on_acting = [this] { TellCoordinator(); }};
 }
@@ -295,12 +299,11 @@ Membership::Coordinator MembershipImpl::coordinator() const {
 Membership::Knowledge MembershipImpl::knowledge() const {
   const frames::Place here = place();
   if (here.attached && table().epoch == here.coordinator.epoch) {
-    return tenure_.gathers() ? Knowledge::kSome : Knowledge::kAll;
+    return table().gathers ? Knowledge::kSome : Knowledge::kAll;
   }
-  // Its table is on the way; or it has sent this member elsewhere below it, who may have a table that is not all.
-  if (here.attached || tenure_.gathers()) return Knowledge::kSoon;
-  // Who has had another table goes by that one.
-  return table().epoch == 0 && tenure_.expects_one() ? Knowledge::kSoon : Knowledge::kNothing;
+  if (here.attached) return Knowledge::kSoon;  // its table is on the way
+  // Who has had the newest coordinator's table, with all members, goes by that one.
+  return !HasAllOf(tenure_.known()) && tenure_.expects_one() ? Knowledge::kSoon : Knowledge::kNothing;
 }
 
 void MembershipImpl::Learn(const CoordinatorName& name) {
@@ -399,6 +402,7 @@ void MembershipImpl::OnTable(const frames::TablePart& part) {
   }
   table_.epoch = part.epoch;
   table_.version = part.version;
+  table_.gathers = part.gathers;
   table_refused_ = false;
   TellTable(change);
   // Somebody has said that this member is gone, or the table is older than its Join.
@@ -428,7 +432,7 @@ std::vector<Member> MembershipImpl::Below() const {
 
 void MembershipImpl::TellTable(const TableChange& change) {
   Remember(change.gone, left_);
-  children_.Send(frames::Table(table().epoch, table().version, /*whole=*/false, change));
+  children_.Send(frames::Table(table().epoch, table().version, /*whole=*/false, change, table().gathers));
   if (!change.empty() && !stopped_) reports_.on_table_change(change);
 }
 
@@ -436,6 +440,7 @@ void MembershipImpl::OnBelow(const frames::BelowChange& change) {
   if (stopped_) return;
   if (!register_) return uplink_.Send(frames::Below(change));
   register_->Change(change, now());
+  tenure_.MembersChanged();
   PublishLater();
 }
 
@@ -456,7 +461,7 @@ void MembershipImpl::OnSilent(const absl::Status& why) {
   TryUp(name_.address);
 }
 
-void MembershipImpl::OnHeld(std::uint64_t epoch) {
+void MembershipImpl::OnHeld(std::uint64_t epoch, const Awaited& awaited) {
   if (stopped_) return;
   uplink_.Leave();
   limbo_since_.reset();
@@ -464,8 +469,8 @@ void MembershipImpl::OnHeld(std::uint64_t epoch) {
   silent_ = try_peer_ = false;
   name_ = OwnName();
   MemberTable known = table();
-  register_.emplace(Register::Given{settings().missing_after(), settings().gone_after()}, std::move(known), epoch,
-                    self_, now());
+  register_.emplace(Register::Given{settings().missing_after(), settings().gone_after()}, std::move(known), awaited,
+                    epoch, self_, now());
   register_->Change({.now = Below(), .gone = std::exchange(to_tell_, {})}, now());
   children_.TellPlace();
   Publish();
@@ -479,6 +484,13 @@ void MembershipImpl::OnLost(Tenure::Lost why, const absl::Status& status) {
   // Others may reach the arbiter, but look only if they have no parent.
   if (why == Tenure::Lost::kSilent) children_.LetGo(peer::Elsewhere::UNATTACHED, "the lease could not be renewed");
   Seek();
+}
+
+KnownMembers MembershipImpl::MembersToTell(const Awaited& awaited) const {
+  if (register_) return register_->MembersToTell();
+  std::vector<NodeId> known;
+  for (const auto& [node, entry] : table_.entries) known.push_back(node);
+  return cairn::MembersToTell(self_.node, known, awaited);
 }
 
 void MembershipImpl::Publish() {

@@ -72,11 +72,10 @@ class Membership {
   // How much of the members that are there does table() have?
   enum class Knowledge : std::uint8_t {
     kNothing,  // no links lead to a coordinator, and there is no word of the arbiter's that they will; or there is, but
-               // this member goes by a table that it has had
-    kSoon,     // the coordinator's table is on its way; or no table has ever come, but the arbiter answers, and a
+               // this member goes by the table that it has had, which has all of the newest coordinator's members
+    kSoon,     // the coordinator's table is on its way; or there is no such table, but the arbiter answers, and a
                // coordinator is to be found, or to be followed by another within its term
-    kSome,     // the coordinator has taken over from one that has not ended, and had no table: who was in that one's
-               // comes within half a term
+    kSome,     // the coordinator has taken over without such a table: those come whom the one before it knew
     kAll,
   };
   struct Reports {

@@ -1,12 +1,16 @@
 #include "daemon/peers/register.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace cairn {
 
-Register::Register(const Given& given, MemberTable known, std::uint64_t epoch, const Member& self, Time now)
+Register::Register(const Given& given, MemberTable known, const Awaited& awaited, std::uint64_t epoch,
+                   const Member& self, Time now)
     : given_(given), self_(self.node), table_(std::move(known)) {
+  if (awaited.anybody) gathering_.emplace(awaited, now);
+  table_.gathers = gathering_.has_value();
   table_.epoch = epoch;
   table_.version = 0;
   for (const auto& [node, entry] : table_.entries) cut_.emplace(node, now);
@@ -40,6 +44,7 @@ void Register::Change(const frames::BelowChange& change, Time now) {
     present_[member.node] = member;
     cut_.erase(member.node);
     left_.erase(member.node);
+    if (gathering_) gathering_->Came(member.node);
     Touch(member.node);
   }
 }
@@ -73,12 +78,16 @@ TableChange Register::Publish(Time now) {
   }
   left_.clear();
   change = Apply(std::move(change), table_);
-  if (!change.empty() || table_.version == 0) ++table_.version;
+  const bool has_gathered = gathering_ && gathering_->IsOver(now);
+  if (has_gathered) gathering_.reset();
+  table_.gathers = gathering_.has_value();
+  if (!change.empty() || has_gathered || table_.version == 0) ++table_.version;
   return change;
 }
 
 std::optional<Register::Time> Register::next() const {
   std::optional<Time> next;
+  if (gathering_) next = gathering_->until();
   for (const auto& [node, since] : cut_) {
     const auto known = table_.entries.find(node);
     const bool told = known != table_.entries.end() && known->second.missing;
@@ -86,6 +95,19 @@ std::optional<Register::Time> Register::next() const {
     if (!next || due < *next) next = due;
   }
   return next;
+}
+
+// For each change of a large run: it takes no time that grows with the run.
+KnownMembers Register::MembersToTell() const {
+  const Awaited awaited = gathering_ ? gathering_->left() : Awaited();
+  const std::size_t count = present_.size() + cut_.size();  // with those who have just left
+  if (count > coordinator_lease::kOthersMax + 1) return CountToTell(count, awaited);
+  std::vector<NodeId> known;
+  for (const auto& [node, member] : present_) known.push_back(node);
+  for (const auto& [node, since] : cut_) {
+    if (!left_.contains(node)) known.push_back(node);
+  }
+  return cairn::MembersToTell(self_, known, awaited);
 }
 
 }  // namespace cairn

@@ -12,11 +12,8 @@ using coordinator_lease::Found;
 using State = CoordinatorRecord::State;
 
 constexpr int kWritesInTerm = 6;
+constexpr int kNewsInTerm = 24;  // at most so many, while members come
 constexpr int kLooksInTerm = 10, kFirstLooksInTerm = 100;
-
-std::int64_t Microseconds(std::chrono::system_clock::time_point time) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -29,11 +26,6 @@ Tenure::~Tenure() {
 
 bool Tenure::acting() const {
   return holds_ && !ended_ && !remaking_ && now() >= acts_from_ && now() < written_at_ + term() / 2;
-}
-
-bool Tenure::gathers() const {
-  if (holds_) return record_.gathers && now() < held_since_ + term() / 2;
-  return succession_.Gathers(now());
 }
 
 // One question at a time. Its answer is for whoever asked last: who holds, looks and ends is decided on the strand.
@@ -123,7 +115,7 @@ void Tenure::Judge(SteadyTime began, const coordinator_lease::Found& found) {
   if (paused_for_ != found.epoch()) pause_ = milliseconds(0);
   paused_for_ = found.epoch();
   LookAgain(judged.left);
-  if (found.record) succession_.Saw(*found.record, now(), given_.clocks.wall());
+  if (found.record) succession_.Saw(*found.record, now());
   if (found.record && found.record->node != given_.self.node) reports_.on_found(*found.record);
 }
 
@@ -147,10 +139,13 @@ void Tenure::TryFirst(coordinator_lease::Found found) {
 }
 
 void Tenure::Take(coordinator_lease::Found found, bool lapsed) {
-  const bool gathers = remaking_ ? this->gathers() : lapsed && !given_.has_table() && !succession_.nobody_is_left();
+  if (given_.has_all(found.epoch())) {
+    awaited_ = {};
+  } else if (!remaking_) {
+    awaited_ = AwaitedAfter(found, lapsed, given_.self);
+  }
   record_ = given_.self;
-  record_.gathers = gathers;
-  record_.written_us = Microseconds(given_.clocks.wall());
+  record_.members = given_.members(awaited_);
   record_.address = given_.address();
   record_.counter = 1;
   record_.epoch = known_;
@@ -170,7 +165,7 @@ void Tenure::Taken(SteadyTime began, const absl::StatusOr<coordinator_lease::Tak
   }
   looking_ = false;
   watch_.CouldNotLook();
-  if (!std::exchange(remaking_, false)) held_since_ = now();
+  remaking_ = false;
   holds_ = coordinated_ = true;
   record_.epoch = taken->epoch;
   written_at_ = began;
@@ -179,7 +174,7 @@ void Tenure::Taken(SteadyTime began, const absl::StatusOr<coordinator_lease::Tak
   known_ = std::max(known_, record_.epoch);
   if (outdone) return Lose(Lost::kNewer, Aborted("epoch {} is known", known_));
   SetTimer(term() / kWritesInTerm, &Tenure::Renew);
-  reports_.on_held(record_.epoch);
+  reports_.on_held(record_.epoch, awaited_);
   TellActing();
 }
 
@@ -193,7 +188,7 @@ void Tenure::Renew() {
   SetTimer(term() / kWritesInTerm, &Tenure::Renew);
   if (busy_) return;
   ++record_.counter;
-  record_.written_us = Microseconds(given_.clocks.wall());
+  record_.members = given_.members(awaited_);
   record_.address = given_.address();
   if (now() >= acts_from_) record_.state = State::kLive;
   Ask<bool>(
@@ -211,6 +206,13 @@ void Tenure::Renewed(SteadyTime began, const absl::Status& renewed) {
   if (absl::IsAborted(renewed)) return Lose(Lost::kNewer, renewed);
   if (renewed.ok()) written_at_ = began;
   TellActing();
+  MembersChanged();
+}
+
+void Tenure::MembersChanged() {
+  if (!holds_ || busy_ || given_.members(awaited_) == record_.members) return;
+  const auto soon = std::chrono::ceil<milliseconds>(written_at_ + term() / kNewsInTerm - now());
+  SetTimer(soon, &Tenure::Renew);
 }
 
 // Somebody has removed the lease. Nobody may take over from no lease for a term, so that the next one can be made at
@@ -270,6 +272,7 @@ void Tenure::Abandon() {
 
 void Tenure::End(std::function<void()> done) {
   const bool live = holds_ && !remaking_ && now() >= acts_from_;
+  if (live) record_.members = given_.members(awaited_);
   const bool taking = busy_ && !holds_;
   Abandon();
   if (!live && !taking) return given_.loop.Post(std::move(done));

@@ -15,6 +15,7 @@
 
 #include "daemon/core/environment.h"
 #include "daemon/core/loop.h"
+#include "daemon/peers/gathering.h"
 #include "daemon/peers/on_arbiter.h"
 #include "daemon/peers/succession.h"
 #include "storage/place/prefix/coordinator_lease.h"
@@ -29,7 +30,11 @@ class Tenure {
     OnArbiter on_arbiter;    // may answer after the tenure has gone
     CoordinatorRecord self;  // run, node, incarnation, host, term
     std::function<std::string()> address;
-    std::function<bool()> has_table;  // of members, from some coordinator
+    // The table of members is of this epoch or a later one, and has all who may be there (MemberTable::has_all).
+    std::function<bool(std::uint64_t epoch)> has_all;
+    // What the lease is to say of the members; `awaited`: who may be there besides, as long as this daemon does not
+    // hold it.
+    std::function<KnownMembers(const Awaited& awaited)> members;
   };
   enum class Lost : std::uint8_t {
     kNewer,   // there is a newer epoch, or was: the next coordinator is to be found
@@ -40,8 +45,8 @@ class Tenure {
     std::function<void(const CoordinatorRecord& holder)> on_found;
     // A look did not come to an end. After each that did not.
     std::function<void(const absl::Status& why)> on_silent;
-    // This daemon holds the newest lease, which has this epoch.
-    std::function<void(std::uint64_t epoch)> on_held;
+    // This daemon holds the newest lease, which has this epoch; and who may be there that it does not know.
+    std::function<void(std::uint64_t epoch, const Awaited& awaited)> on_held;
     // It does not any more. It is not looking yet.
     std::function<void(Lost why, const absl::Status& status)> on_lost;
     std::function<void()> on_acting;  // acting() may have changed
@@ -56,6 +61,8 @@ class Tenure {
   void StopLooking();
   // Another member knows of this epoch.
   void Heard(std::uint64_t epoch);
+  // What the lease is to say of the members may have changed: it says so soon, since whoever follows goes by it.
+  void MembersChanged();
   // Acts no more. If this daemon holds a lease, that says so. `done` runs once the arbiter has answered, however late;
   // no report comes any more.
   void End(std::function<void()> done);
@@ -69,8 +76,6 @@ class Tenure {
   std::uint64_t known() const { return known_; }
   // This daemon looks, and by the arbiter's last word finds a coordinator, or may take over (Succession::IsExpected).
   bool expects_one() const { return looking_ && succession_.IsExpected(now()); }
-  // Members of the epoch before may not know yet who coordinates: this daemon, or the one that it has found.
-  bool gathers() const;
 
  private:
   using milliseconds = std::chrono::milliseconds;
@@ -111,7 +116,8 @@ class Tenure {
   bool remaking_ = false;     // the lease that it held was removed
   CoordinatorRecord record_;  // as last written, or about to be
   SteadyTime written_at_;     // before the last write that counts
-  SteadyTime acts_from_, held_since_;
+  SteadyTime acts_from_;
+  Awaited awaited_;  // when it was taken
   std::function<void()> when_idle_;
   Loop::TimerId timer_ = 0, acting_timer_ = 0;
 };

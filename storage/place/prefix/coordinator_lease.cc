@@ -21,13 +21,37 @@ using State = CoordinatorRecord::State;
 
 constexpr std::string_view kStem = "coordinator";
 constexpr char kCoordinated[] = "coordinated";
-constexpr std::uint64_t kWrittenMax = std::uint64_t{1} << 53;  // us: a clock in ns can say it
 
 constexpr std::array<std::pair<State, std::string_view>, 3> kStates = {{
     {State::kTaking, "TAKING"},
     {State::kLive, "LIVE"},
     {State::kEnded, "ENDED"},
 }};
+
+void PutMembers(const KnownMembers& members, kvtree::Tree& tree) {
+  if (members.count == 0) return;
+  tree.Set("MEMBERS", std::uint64_t{std::min(members.count, kMembersMax)});
+  if (members.others.empty() || members.others.size() > kOthersMax) return;
+  std::string others;
+  for (const std::string& node : members.others) others += Cleaned(node, kShortNodeBytes);
+  tree.Set("OTHERS", others);
+}
+
+// What cannot be read of it says no more than what is not there.
+KnownMembers MembersOf(const kvtree::Tree& tree) {
+  const auto count = tree.GetUnsigned("MEMBERS");
+  if (!count.ok() || *count > kMembersMax) return {};
+  KnownMembers members{.count = static_cast<std::uint32_t>(*count), .others = {}};
+  const std::string others(tree.Get("OTHERS").value_or(""));
+  const bool of_hex = others.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (others.size() > kOthersMax * kShortNodeBytes || !of_hex) return members;
+  for (std::size_t at = 0; at < others.size(); at += kShortNodeBytes) {
+    members.others.insert(others.substr(at, kShortNodeBytes));
+  }
+  // All of them, or it does not say who they are.
+  if (members.others.size() + 1 != members.count) members.others.clear();
+  return members;
+}
 
 absl::StatusOr<std::string> Encode(const CoordinatorRecord& record) {
   const std::string name = NameOf(record.epoch);
@@ -45,8 +69,7 @@ absl::StatusOr<std::string> Encode(const CoordinatorRecord& record) {
   tree.Set("ADDRESS", Cleaned(record.address, kAddressBytesMax));
   tree.Set("TERM", record.term_ms);
   tree.Set("STATE", std::ranges::find(kStates, record.state, &decltype(kStates)::value_type::first)->second);
-  if (record.written_us > 0) tree.Set("WRITTEN", static_cast<std::uint64_t>(record.written_us));
-  if (record.gathers) tree.Set("GATHERS", std::uint64_t{1});
+  PutMembers(record.members, tree);
   return lease_series::Pack(name, tree);
 }
 
@@ -68,10 +91,7 @@ absl::StatusOr<CoordinatorRecord> FromTree(const kvtree::Tree& tree) {
   const auto* const known = std::ranges::find(kStates, state, &decltype(kStates)::value_type::second);
   if (known == kStates.end()) return DataLoss("STATE is none of TAKING, LIVE, ENDED");
   record.state = known->first;
-  // What cannot be read of these two says no more than what is not there.
-  const auto written = tree.GetUnsigned("WRITTEN"), gathers = tree.GetUnsigned("GATHERS");
-  if (written.ok() && *written <= kWrittenMax) record.written_us = static_cast<std::int64_t>(*written);
-  record.gathers = gathers.ok() && *gathers == 1;
+  record.members = MembersOf(tree);
   // What was not written here may be longer.
   record.node = Cleaned(record.node, kNodeBytesMax);
   record.host = Cleaned(record.host, kHostBytesMax);
@@ -122,6 +142,10 @@ absl::Status CheckNoneAbove(Arbiter& arbiter, std::uint64_t epoch) {
 
 std::string NameOf(std::uint64_t epoch) {
   return lease_series::NameOf(kStem, epoch);
+}
+
+std::string ShortNode(std::string_view node) {
+  return std::string(node.substr(node.size() - std::min(node.size(), kShortNodeBytes)));
 }
 
 absl::StatusOr<Found> Look(Arbiter& arbiter) {
@@ -184,7 +208,7 @@ CoordinatorWatch::Judged CoordinatorWatch::Judge(const Look& look, const coordin
   // What was seen first when a look ended was so until a later one began.
   const auto left = std::chrono::ceil<milliseconds>(watch_.since() + TermOf(found, look.own_term) - look.began);
   if (is_void || left <= milliseconds(0)) {
-    return {.verdict = Verdict::kOver, .left = milliseconds(0), .lapsed = !is_void && found.seen.has_value()};
+    return {.verdict = Verdict::kOver, .left = milliseconds(0), .lapsed = !is_void};
   }
   if (!found.seen && !look.coordinated) return {.verdict = Verdict::kFirst, .left = milliseconds(0)};
   return {.verdict = Verdict::kHeld, .left = left};

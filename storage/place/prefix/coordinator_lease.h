@@ -14,8 +14,8 @@
 //   which the former holder finds out.
 //
 // The bytes are as of all leases (../arbiter/lease_series.h), with VERSION 1, RUN, EPOCH, COUNTER, NODE, INCARNATION,
-// HOST, ADDRESS, TERM in ms, STATE; WRITTEN and GATHERS (1), which releases before do not write and do not read. Calls
-// of `coordinator_lease` block as the arbiter's; stateless.
+// HOST, ADDRESS, TERM in ms, STATE; MEMBERS and OTHERS, which releases before do not write and do not read. Calls of
+// `coordinator_lease` block as the arbiter's; stateless.
 #ifndef CAIRN_STORAGE_PLACE_PREFIX_COORDINATOR_LEASE_H_
 #define CAIRN_STORAGE_PLACE_PREFIX_COORDINATOR_LEASE_H_
 
@@ -25,13 +25,22 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "storage/base/ids.h"
 #include "storage/place/arbiter/arbiter.h"
 #include "storage/place/arbiter/lease_series.h"
 
 namespace cairn {
+
+// Whom the holder of a lease knows, so that whoever follows it knows for whom to wait. Nobody acts by it.
+struct KnownMembers {
+  std::uint32_t count = 0;            // with the holder; 0: it does not say
+  std::set<std::string> others = {};  // without the holder, as ShortNode; none: it does not say, or there are none
+  friend bool operator==(const KnownMembers&, const KnownMembers&) = default;
+};
 
 struct CoordinatorRecord {
   RunId run;  // one that was copied with its directory is of another run, and means nothing
@@ -46,11 +55,7 @@ struct CoordinatorRecord {
   // waited. kEnded: it was live, and acts no more, so that the next may be made at once.
   enum class State : std::uint8_t { kTaking, kLive, kEnded };
   State state = State::kTaking;
-  // By the holder's wall clock; 0: it does not say. Wall clocks do not agree: it only says how long to wait for others.
-  std::int64_t written_us = 0;
-  // Its holder has waited for the term of one that did not end, and knows nobody of those whom that one coordinated:
-  // they come within half a term after it was made.
-  bool gathers = false;
+  KnownMembers members = {};
 
   friend bool operator==(const CoordinatorRecord&, const CoordinatorRecord&) = default;
 };
@@ -61,10 +66,14 @@ namespace coordinator_lease {
 inline constexpr std::size_t kNodeBytesMax = 32;
 inline constexpr std::size_t kHostBytesMax = 64;
 inline constexpr std::size_t kAddressBytesMax = 128;
+inline constexpr std::uint32_t kMembersMax = 16'384;
+inline constexpr std::size_t kOthersMax = 32;      // more are counted only
+inline constexpr std::size_t kShortNodeBytes = 8;  // the last of 32 hex digits, which are random
 // No lease keeps others out for longer.
 inline constexpr std::chrono::milliseconds kTermMax = std::chrono::hours(1);
 
 std::string NameOf(std::uint64_t epoch);  // coordinator.<epoch>.lease
+std::string ShortNode(std::string_view node);
 
 // The newest lease. `record` is none if it cannot be read: torn, just being written, or of another version.
 struct Found {
@@ -118,7 +127,7 @@ class CoordinatorWatch {
   struct Judged {
     Verdict verdict = Verdict::kHeld;
     std::chrono::milliseconds left{0};  // until it is over if nothing changes. kHeld: at least 1 ms
-    bool lapsed = false;                // it is over since it was not renewed: its holder has not ended
+    bool lapsed = false;                // it is over since it was not renewed, or is not there any more
   };
   Judged Judge(const Look& look, const coordinator_lease::Found& found);
   // A look was not possible: the holder may not have been able to write its lease either.

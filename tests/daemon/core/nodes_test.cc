@@ -169,14 +169,23 @@ class NodesTest : public ::testing::Test {
     EXPECT_FALSE(known->has_value()) << "inside the call";
     return known;
   }
-  // The other daemon coordinates the run, and its process dies.
-  void LoseACoordinator() {
+  // The other daemon coordinates the run, and its process dies. Its lease tells of so many members.
+  void LoseACoordinator(std::uint32_t members) {
     other_ = std::make_unique<Other>(*this);
     other_->nodes.Update();
     Pass(std::chrono::seconds(3));
     ASSERT_EQ(other_->nodes.Describe().coordinator(), kOtherNode);
     other_->nodes.Stop();
     network_.Die(kOtherAddress);
+    auto prefix = Prefix::Open(by_hand_.prefix_disk, kPath);
+    ASSERT_OK(prefix);
+    const auto found = coordinator_lease::Look((*prefix)->arbiter());
+    ASSERT_OK(found);
+    ASSERT_TRUE(found->record);
+    CoordinatorRecord record = *found->record;
+    EXPECT_EQ(record.members.count, 1U);
+    record.members.count = members;
+    ASSERT_OK(coordinator_lease::Renew((*prefix)->arbiter(), record));
   }
   std::shared_ptr<std::optional<Nodes::Holdings>> AskHoldings() {
     auto result = std::make_shared<std::optional<Nodes::Holdings>>();
@@ -340,7 +349,7 @@ TEST_F(NodesTest, ANodeThatDoesNotComeIsWaitedForSoLong) {
 }
 
 TEST_F(NodesTest, ACoordinatorThatIsGoneIsWaitedForUntilItIsFollowedAndTheOthersHaveCome) {
-  ASSERT_NO_FATAL_FAILURE(LoseACoordinator());
+  ASSERT_NO_FATAL_FAILURE(LoseACoordinator(3));
   const auto all = WhenAllKnown();
   const auto one = WhenKnown("");
   Pass(std::chrono::milliseconds(4'900));
@@ -362,6 +371,33 @@ TEST_F(NodesTest, ACoordinatorThatIsGoneIsWaitedForUntilItIsFollowedAndTheOthers
   EXPECT_TRUE(**all);
 }
 
+TEST_F(NodesTest, ACoordinatorThatIsGoneAndWasAloneIsFollowedByNobody) {
+  ASSERT_NO_FATAL_FAILURE(LoseACoordinator(1));
+  const auto all = WhenAllKnown();
+  Pass(std::chrono::milliseconds(4'900));
+  EXPECT_FALSE(all->has_value()) << "that one is dialled";
+  Pass(std::chrono::milliseconds(200));
+  ASSERT_TRUE(all->has_value());
+  EXPECT_FALSE(**all);
+  Pass(std::chrono::seconds(8));
+  EXPECT_TRUE(Coordinates());
+  const auto later = WhenAllKnown();
+  Pass(std::chrono::milliseconds(100));
+  EXPECT_EQ(*later, std::optional(true)) << "nor is anybody waited for afterwards";
+}
+
+// The node is waited for while the others are, and not once more after that.
+TEST_F(NodesTest, ANodeThatDoesNotComeIsNotWaitedForAfterTheOthers) {
+  ASSERT_NO_FATAL_FAILURE(LoseACoordinator(3));
+  const auto all = WhenAllKnown(std::string(32, 'd'));
+  Pass(std::chrono::milliseconds(12'800));
+  EXPECT_TRUE(Coordinates());
+  Pass(std::chrono::milliseconds(5'000));
+  EXPECT_FALSE(all->has_value());
+  Pass(std::chrono::milliseconds(800));
+  EXPECT_EQ(*all, std::optional(true));
+}
+
 TEST_F(NodesTest, WhereNoCoordinatorIsGoneNothingIsWaitedFor) {
   const auto all = WhenAllKnown();
   Pass(std::chrono::milliseconds(300));
@@ -370,7 +406,7 @@ TEST_F(NodesTest, WhereNoCoordinatorIsGoneNothingIsWaitedFor) {
 }
 
 TEST_F(NodesTest, APrefixThatFallsSilentEndsTheWait) {
-  ASSERT_NO_FATAL_FAILURE(LoseACoordinator());
+  ASSERT_NO_FATAL_FAILURE(LoseACoordinator(3));
   const auto early = WhenAllKnown();
   Pass(std::chrono::seconds(3));
   PassWithoutPrefix(std::chrono::milliseconds(1'900));
@@ -381,7 +417,7 @@ TEST_F(NodesTest, APrefixThatFallsSilentEndsTheWait) {
 }
 
 TEST_F(NodesTest, APrefixThatFallsSilentLaterEndsTheWait) {
-  ASSERT_NO_FATAL_FAILURE(LoseACoordinator());
+  ASSERT_NO_FATAL_FAILURE(LoseACoordinator(3));
   const auto late = WhenAllKnown();
   Pass(std::chrono::seconds(6));
   EXPECT_FALSE(late->has_value());
@@ -401,7 +437,7 @@ TEST_F(NodesTest, APrefixThatDoesNotAnswerIsWaitedForAsLongAsAlways) {
 
 // However often that happens.
 TEST_F(NodesTest, TwoTermsAreWaitedForAtMost) {
-  ASSERT_NO_FATAL_FAILURE(LoseACoordinator());
+  ASSERT_NO_FATAL_FAILURE(LoseACoordinator(3));
   const auto all = WhenAllKnown();
   for (std::uint64_t epoch = 2; epoch <= 12; ++epoch) {
     Pass(std::chrono::seconds(2));

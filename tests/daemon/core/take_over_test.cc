@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -41,13 +42,16 @@ class TakeOverTest : public RedundancyTest {
   void RanksAt(int first, int second) {
     for (Rank rank = 0; rank < kMany; ++rank) moved_to[rank] = rank % 2 == 0 ? first : second;
   }
-  // One step is on the prefix, the newest one in the caches of the job's nodes only.
-  void MakeSteps(int first, int second) {
+  void CoordinateAtZero() {
     nodes[0].Start();
     FakeClient before(nodes[0]);
     ASSERT_SAYS(before.Open({.key = "job.0"}), local::OK, "");
     ASSERT_SAYS(before.Close(), local::OK, "");
     nodes.Pass(seconds(1));
+  }
+  // One step is on the prefix, the newest one in the caches of the job's nodes only.
+  void MakeSteps(int first, int second) {
+    ASSERT_NO_FATAL_FAILURE(CoordinateAtZero());
     for (const int node : {1, 2}) nodes[node].Start();
     RanksAt(first, second);
     ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.0"));
@@ -57,6 +61,46 @@ class TakeOverTest : public RedundancyTest {
     newest = Redundant(kNewest);
     nodes.Pass(seconds(3));
     clients.clear();
+  }
+  // The same, and one node has all of it.
+  void MakeStepsOnNode(int node) {
+    for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundancy.scheme = "single";
+    ASSERT_NO_FATAL_FAILURE(CoordinateAtZero());
+    nodes[node].Start();
+    RanksAt(node, node);
+    ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.0"));
+    const DatasetId old = Checkpoint(kOnThePrefix);
+    ASSERT_EQ(nodes[node].Flush(old).code(), local::OK);
+    EXPECT_SAYS(clients[0]->Wait(old, local::PREFIX), local::OK, "");
+    newest = Checkpoint(kNewest);
+    EXPECT_SAYS(clients[0]->Wait(newest, local::LOCAL), local::OK, "");
+    nodes.Pass(seconds(3));
+    clients.clear();
+  }
+  void GoesOnAfterSilences(int count) {
+    ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+    nodes[0].Kill();
+    nodes[3].Start();
+    RanksAt(3, 3);
+    const std::uint64_t call = SendOpen(180'000);
+    nodes.Pass(seconds(3));
+    for (int i = 0; i < count; ++i) {
+      for (const int node : {1, 3}) nodes[node].PrefixHangs(true);
+      nodes.Pass(seconds(20));
+      EXPECT_FALSE(clients[0]->HasReply(call));
+      for (const int node : {1, 3}) nodes[node].PrefixHangs(false);
+      nodes.Pass(milliseconds(500));
+    }
+    ASSERT_SAYS(clients[0]->Next(call), local::OK, "");
+    for (Rank rank = 1; rank < kMany; ++rank) {
+      clients.push_back(std::make_unique<FakeClient>(nodes[3]));
+      ASSERT_SAYS(clients.back()->Open({.rank = rank, .nranks = kMany, .key = "slurm:7.0.1"}), local::OK, "");
+    }
+    EXPECT_EQ(RestoreLatest().step, kNewest);
+  }
+  void PassFor(milliseconds time) {
+    nodes.loop().After(time, [] {});  // else the time stands still while no daemon runs
+    nodes.Pass(time);
   }
   // On nodes 3 and 4, whose daemons are new.
   milliseconds OpenOnNewNodes(const std::string& key = "slurm:7.0.1", int second = 4) {
@@ -154,14 +198,77 @@ TEST_F(TakeOverTest, ACoordinatorThatIsThereOrHasEndedOrNeverWasCostsNothing) {
   EXPECT_LE(nodes.now() - later, kSoon) << "it has ended; the node that made the launch is looked for";
 }
 
-// Its daemons were killed with the job, long ago.
-TEST_F(TakeOverTest, WhereAllHaveBeenGoneForLongNobodyIsWaitedForAsForATakeOver) {
+// Its daemons were killed with the job, long ago. That cannot be told from an outage of the prefix: they are waited
+// for, and then the launch begins.
+TEST_F(TakeOverTest, WhereAllOfSeveralNodesAreGoneTheyAreWaitedForInBounds) {
   ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
   for (const int node : {0, 1, 2}) nodes[node].Kill();
-  nodes.loop().After(4 * kTerm, [] {});  // else the time stands still while no daemon runs
-  nodes.Pass(4 * kTerm);
-  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), seconds(9));
+  PassFor(4 * kTerm);
+  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), 2 * kTerm);
   EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+}
+
+TEST_F(TakeOverTest, ARunOnOneNodeThatGoesOnOnAnotherWaitsForNobody) {
+  nodes[0].Start();
+  RanksAt(0, 0);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.0"));
+  const DatasetId old = Checkpoint(kOnThePrefix);
+  ASSERT_EQ(nodes[0].Flush(old).code(), local::OK);
+  EXPECT_SAYS(clients[0]->Wait(old, local::PREFIX), local::OK, "");
+  nodes.Pass(seconds(1));
+  clients.clear();
+  nodes[0].Kill();
+  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), seconds(8)) << "the dead node, and nobody else";
+  EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr("no coordinator of its nodes was found"));
+}
+
+// The nodes that have the newest step live, and could not reach the prefix for long.
+TEST_F(TakeOverTest, AfterALongOutageOfThePrefixTheNewNodesGoOnFromTheNewestStepThatLives) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  nodes[0].Kill();
+  nodes[1].PrefixHangs(true);
+  nodes.Pass(4 * kTerm);
+  nodes[1].PrefixHangs(false);
+  OpenOnNewNodes("slurm:7.0.1", /*second=*/3);
+  EXPECT_EQ(RestoreLatest().step, kNewest);
+}
+
+// Its daemon coordinates again at once, and has forgotten everybody.
+TEST_F(TakeOverTest, ACoordinatorThatIsBackAtOnceGoesOnFromWhatOthersHave) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  nodes[0].Kill();
+  nodes[0].cache.Restart(3);
+  nodes[0].Start();
+  RanksAt(0, 0);
+  const auto began = nodes.now();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.1"));
+  EXPECT_LE(nodes.now() - began, seconds(9));
+  EXPECT_EQ(RestoreLatest().step, kNewest);
+}
+
+// Its daemon died together with the coordinator. What an older launch has left in parts is looked for until the other
+// nodes are known, and that takes longer than a look does as a rule.
+TEST_F(TakeOverTest, AHomeThatIsStartedAgainMeanwhileLooksForPartsUntilTheOthersAreKnown) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundancy.scheme = "single";
+  ASSERT_NO_FATAL_FAILURE(CoordinateAtZero());
+  for (const int node : {1, 2}) nodes[node].Start();
+  RanksAt(1, 2);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId old = Checkpoint(kOnThePrefix);
+  ASSERT_EQ(nodes[1].Flush(old).code(), local::OK);
+  EXPECT_SAYS(clients[0]->Wait(old, local::PREFIX), local::OK, "");
+  newest = Checkpoint(kNewest);
+  EXPECT_SAYS(clients[0]->Wait(newest, local::LOCAL), local::OK, "");
+  Close();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  nodes[0].Kill();
+  ASSERT_NO_FATAL_FAILURE(KillNode(1));
+  ASSERT_TRUE(nodes.AdvanceUntil(
+      [this] { return std::ranges::all_of(clients, [](const auto& client) { return !client || client->closed(); }); }));
+  nodes[1].Start();
+  ASSERT_NO_FATAL_FAILURE(ComeAgain(0));
+  EXPECT_EQ(clients[0]->Latest(60'000).latest().step(), kNewest);
 }
 
 // The wait for a take-over ends with the arbiter's word. The opening needs the prefix; when that is back, so is the
@@ -189,6 +296,15 @@ TEST_F(TakeOverTest, APrefixThatHangsMeanwhileIsWaitedForAndThenTheOthersAreAske
   EXPECT_EQ(back.step, kNewest);
 }
 
+// What one node has whole is brought before the launch begins, or never.
+TEST_F(TakeOverTest, AfterASilenceOfTheArbiterTheOthersAreAskedAgain) {
+  ASSERT_NO_FATAL_FAILURE(GoesOnAfterSilences(1));
+}
+
+TEST_F(TakeOverTest, AfterEachSilenceOfTheArbiterTheOthersAreAskedAgain) {
+  ASSERT_NO_FATAL_FAILURE(GoesOnAfterSilences(2));
+}
+
 TEST_F(TakeOverTest, APrefixThatHangsForGoodEndsTheOpeningAtItsDeadline) {
   ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
   nodes[0].Kill();
@@ -201,6 +317,16 @@ TEST_F(TakeOverTest, APrefixThatHangsForGoodEndsTheOpeningAtItsDeadline) {
   nodes.Pass(seconds(2));
   ASSERT_TRUE(clients[0]->HasReply(call));
   EXPECT_SAYS(clients[0]->Next(call), local::DEADLINE_EXCEEDED, "");
+}
+
+TEST_F(TakeOverTest, AnOpeningThatCannotWaitSoLongSaysThatItsStepMayBeOlder) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  nodes[0].Kill();
+  nodes[3].Start();
+  RanksAt(3, 3);
+  const std::uint64_t call = SendOpen(10'000);
+  ASSERT_SAYS(clients[0]->Next(call), local::OK, "");
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr("begins before all was heard"));
 }
 
 // A node that has served the run may begin without the prefix: no sooner and no later than with a coordinator.

@@ -109,6 +109,11 @@ TEST(FramesTest, LongListsGoIntoSeveralFramesOfBoundedSizeAndComeBack) {
   EXPECT_EQ(back.entries, table.entries);
   EXPECT_EQ(back.gone, table.gone);
   EXPECT_EQ(frames::Table(4, 17, /*whole=*/false, {}).size(), 1U) << "a version alone is news, too";
+  for (const bool gathers : {false, true}) {
+    const MemberTable known{.epoch = 4, .version = 17, .entries = {}, .gathers = gathers};
+    EXPECT_EQ(frames::ToTable(frames::WholeTable(known, {}).front().table())->gathers, gathers);
+    EXPECT_EQ(frames::ToTable(frames::Table(4, 17, false, {}, gathers).front().table())->gathers, gathers);
+  }
 }
 
 TEST(FramesTest, ListsThatAreTooLongAreRefused) {

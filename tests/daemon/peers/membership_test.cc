@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "tests/daemon/peers/membership_fixture.h"
 #include "tests/daemon/peers/sim_cluster.h"
 
 namespace cairn {
@@ -16,50 +18,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-class MembershipTest : public ::testing::Test {
- protected:
-  MembershipTest() {
-    sim_.after_step = [this] { EXPECT_LE(sim_.Acting().size(), 1U); };
-  }
-  milliseconds term() const { return sim_.settings.term; }
-  void StartAll(std::uint32_t count) {
-    for (std::uint32_t number = 1; number <= count; ++number) sim_.Start(number);
-    ASSERT_TRUE(Settles()) << sim_.Settled();
-  }
-  bool Settles(int terms = 6) {
-    return sim_.RunUntil([this] { return sim_.IsSettled(); }, terms * term());
-  }
-  std::uint32_t Top() { return sim_.Acting().at(0); }
-  std::uint32_t NotTop() { return Top() == 1 ? 2 : 1; }
-  std::uint64_t EpochAt(std::uint32_t number) { return sim_.at(number).coordinator().name.epoch; }
-  Membership::Knowledge KnowledgeOf(std::uint32_t number) { return sim_.at(number).knowledge(); }
-  bool Attached(std::uint32_t number) { return sim_.at(number).coordinator().attached; }
-  bool Knows(std::uint32_t number, std::uint32_t who) {
-    const auto& entries = sim_.at(number).table().entries;
-    const auto entry = entries.find(SimCluster::IdOf(who));
-    return entry != entries.end() && !entry->second.missing;
-  }
-  // What a member was told of a node that has gone.
-  std::optional<GoneWhy> GoneAt(std::uint32_t number, std::uint32_t who) {
-    for (const GoneMember& gone : sim_.node(number).gone) {
-      if (gone.node == SimCluster::IdOf(who)) return gone.why;
-    }
-    return std::nullopt;
-  }
-  milliseconds Took(const std::function<bool()>& holds, int terms = 10) {
-    const auto begun = sim_.stepper().now();
-    EXPECT_TRUE(sim_.RunUntil(holds, terms * term())) << sim_.Settled();
-    return std::chrono::duration_cast<milliseconds>(sim_.stepper().now() - begun);
-  }
-  void FailArbiter(std::set<std::uint32_t> whom) {
-    sim_.arbiter_fails = [whom](const SimCluster::ArbiterCall& call) {
-      return whom.contains(call.node) ? absl::UnavailableError("out of reach") : absl::OkStatus();
-    };
-  }
-
-  SimCluster sim_{1};
-};
 
 TEST_F(MembershipTest, TheFirstMemberOfARunCoordinatesItAtOnce) {
   sim_.Start(1);
@@ -299,117 +257,6 @@ TEST_F(MembershipTest, NoMoreMembersThanThereCanBe) {
   for (std::uint32_t number = 1; number <= 6; ++number) sim_.Start(number);
   sim_.RunFor(4 * term());
   EXPECT_EQ(sim_.at(Top()).table().entries.size(), 4U);
-}
-
-// --- How much of the members a table has ---
-
-using Knowledge = Membership::Knowledge;
-
-TEST_F(MembershipTest, TheFirstMemberAndWhoeverComesToACoordinatorKnowsAll) {
-  sim_.Start(1);
-  EXPECT_EQ(KnowledgeOf(1), Knowledge::kNothing);
-  EXPECT_LT(Took([this] { return KnowledgeOf(1) == Knowledge::kAll; }), milliseconds(500));
-  sim_.Start(2);
-  EXPECT_LT(Took([this] { return KnowledgeOf(2) == Knowledge::kAll; }), milliseconds(500));
-  EXPECT_TRUE(Knows(2, 1));
-  sim_.StopInOrder(1);
-  EXPECT_LT(Took([this] { return Attached(2); }), seconds(4));
-  EXPECT_EQ(KnowledgeOf(2), Knowledge::kAll);
-}
-
-// Those who were below the one that is gone are still silent when a new member takes over: it has never heard of them.
-TEST_F(MembershipTest, ANewMemberThatTakesOverKnowsAllAfterHalfATerm) {
-  StartAll(4);
-  const std::uint32_t top = Top();
-  sim_.Kill(top, /*silently=*/true);
-  sim_.Start(9);
-  sim_.Start(8);
-  EXPECT_TRUE(sim_.RunUntil([this] { return KnowledgeOf(9) == Knowledge::kSoon; }, milliseconds(100)));
-  EXPECT_TRUE(sim_.RunUntil([this] { return KnowledgeOf(8) == Knowledge::kSoon; }, milliseconds(100)));
-  Took([&] {
-    const bool waits = KnowledgeOf(8) == Knowledge::kSoon && KnowledgeOf(9) == Knowledge::kSoon;
-    EXPECT_TRUE(waits || Attached(8) || Attached(9));
-    return !waits;
-  });
-  EXPECT_TRUE(sim_.RunUntil([&] { return Attached(8) && Attached(9); }, 2 * term() / 5));
-  sim_.Start(7);
-  EXPECT_TRUE(sim_.RunUntil([&] { return Attached(7); }, term() / 24));
-  const auto know_some = [&] {
-    return std::ranges::all_of(std::set{7U, 8U, 9U}, [&](auto who) { return KnowledgeOf(who) == Knowledge::kSome; });
-  };
-  for (int i = 0; i < 500 && !know_some(); ++i) {
-    for (const std::uint32_t number : {7U, 8U, 9U}) ASSERT_GE(KnowledgeOf(number), Knowledge::kSoon) << number;
-    sim_.RunFor(milliseconds(1));
-  }
-  EXPECT_TRUE(know_some());
-  sim_.RunFor(term() / 2);
-  for (const std::uint32_t number : {7U, 8U, 9U}) {
-    EXPECT_EQ(KnowledgeOf(number), Knowledge::kAll) << number;
-    for (std::uint32_t who = 1; who <= 4; ++who) EXPECT_EQ(Knows(number, who), who != top) << number << " " << who;
-  }
-}
-
-TEST_F(MembershipTest, AMemberThatTakesOverKnowsAllAndWhoeverComesToIt) {
-  StartAll(4);
-  sim_.RunFor(term());
-  const std::uint32_t top = Top();
-  sim_.Kill(top, /*silently=*/false);
-  sim_.RunFor(seconds(2));
-  sim_.Start(9);
-  EXPECT_TRUE(sim_.RunUntil([this] { return Attached(9); }, 2 * term()));
-  EXPECT_NE(Top(), 9U) << "the others began to look before";
-  EXPECT_TRUE(sim_.RunUntil([this] { return KnowledgeOf(9) == Knowledge::kAll; }, milliseconds(100)));
-  for (std::uint32_t who = 1; who <= 4; ++who) {
-    if (who != top) {
-      EXPECT_TRUE(Knows(9, who)) << who;
-    }
-  }
-}
-
-TEST_F(MembershipTest, WithoutAnArbiterThatAnswersNoCoordinatorIsExpected) {
-  StartAll(2);
-  sim_.Kill(Top(), /*silently=*/true);
-  sim_.Start(8);
-  FailArbiter({9});
-  sim_.Start(9);
-  sim_.RunFor(seconds(3));
-  EXPECT_EQ(KnowledgeOf(8), Knowledge::kSoon);
-  EXPECT_EQ(KnowledgeOf(9), Knowledge::kNothing);
-  sim_.Hang(8, true);
-  sim_.RunFor(term() / 2 + milliseconds(100));
-  EXPECT_EQ(KnowledgeOf(8), Knowledge::kNothing);
-  sim_.Hang(8, false);
-  EXPECT_TRUE(sim_.RunUntil([this] { return KnowledgeOf(8) == Knowledge::kSoon; }, term()));
-}
-
-TEST_F(MembershipTest, ACoordinatorThatLivesAndCannotBeReachedIsNotWaitedFor) {
-  StartAll(2);
-  for (const char* other : {"10.0.0.1:17001", "10.0.0.2:17001"}) {
-    sim_.network().Block(other, "10.0.0.9:17001");
-    sim_.network().Block("10.0.0.9:17001", other);
-  }
-  sim_.Start(9);
-  sim_.RunFor(seconds(4));
-  for (int i = 0; i < 20; ++i) {
-    sim_.RunFor(seconds(1));
-    EXPECT_EQ(KnowledgeOf(9), Knowledge::kNothing) << i;
-  }
-  sim_.network().UnblockAll();
-  EXPECT_TRUE(sim_.RunUntil([this] { return KnowledgeOf(9) == Knowledge::kAll; }, term()));
-}
-
-TEST_F(MembershipTest, WhereNobodyIsLeftATakeOverTellsNothing) {
-  StartAll(1);
-  sim_.RunFor(term());
-  sim_.Kill(1, /*silently=*/true);
-  sim_.RunFor(4 * term());
-  sim_.Start(9);
-  for (int i = 0; i < 11; ++i) {
-    sim_.RunFor(seconds(1));
-    EXPECT_EQ(KnowledgeOf(9), Knowledge::kNothing) << i;
-  }
-  EXPECT_TRUE(sim_.RunUntil([this] { return Attached(9); }, term()));
-  EXPECT_EQ(KnowledgeOf(9), Knowledge::kAll);
 }
 
 // --- Without the lease ---

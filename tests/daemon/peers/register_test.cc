@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "daemon/peers/gathering.h"
+#include "storage/place/prefix/coordinator_lease.h"
 #include "tests/daemon/peers/sample.h"
 
 namespace cairn {
@@ -26,13 +30,14 @@ class RegisterTest : public ::testing::Test {
     for (const Member& member : members) table.entries[member.node] = {.member = member, .missing = false};
     return table;
   }
-  void Begin(const Members& known) { register_.emplace(kGiven, Known(known), 4, MemberOf(1), At(0)); }
+  void Begin(const Members& known) { register_.emplace(kGiven, Known(known), awaited_, 4, MemberOf(1), At(0)); }
   void Now(int second, Members members) { register_->Change({std::move(members), {}}, At(second)); }
   void Cut(int second, std::uint32_t number, GoneWhy why = GoneWhy::kLost, std::uint64_t incarnation = 1) {
     register_->Change({{}, {{.node = NodeOf(number), .incarnation = incarnation, .why = why}}}, At(second));
   }
   TableChange Publish(int second) { return register_->Publish(At(second)); }
 
+  Awaited awaited_;  // by Begin
   std::optional<Register> register_;
 };
 
@@ -128,6 +133,65 @@ TEST_F(RegisterTest, WhoComesAndGoesBetweenTwoVersionsWasNeverThere) {
   Cut(1, 2);
   EXPECT_TRUE(Publish(1).empty());
   EXPECT_FALSE(register_->next());
+}
+
+// --- Who may be there besides ---
+
+std::string ShortOf(std::uint32_t number) {
+  return coordinator_lease::ShortNode(NodeOf(number));
+}
+
+TEST_F(RegisterTest, WhoHasAllMembersGathersNobody) {
+  Begin({MemberOf(2)});
+  Publish(0);
+  EXPECT_TRUE(register_->table().has_all());
+  EXPECT_EQ(register_->MembersToTell(), (KnownMembers{.count = 2, .others = {ShortOf(2)}}));
+  Now(1, {MemberOf(3)});
+  EXPECT_EQ(register_->MembersToTell().count, 3U) << "before it is published";
+  Cut(2, 2, GoneWhy::kLeft);
+  EXPECT_EQ(register_->MembersToTell(), (KnownMembers{.count = 2, .others = {ShortOf(3)}}));
+  Cut(2, 3);
+  EXPECT_EQ(register_->MembersToTell().count, 2U) << "it is missing at most";
+  EXPECT_EQ(Publish(38).gone.size(), 1U);
+  EXPECT_EQ(register_->MembersToTell(), (KnownMembers{.count = 1, .others = {}}));
+}
+
+TEST_F(RegisterTest, ThoseWhoAreNamedAreWaitedForAndNobodyElse) {
+  awaited_ = {.anybody = true, .count = 2, .nodes = {ShortOf(2), ShortOf(3)}, .within = seconds(6)};
+  Begin({});
+  Publish(0);
+  EXPECT_FALSE(register_->table().has_all());
+  EXPECT_EQ(register_->next(), At(6));
+  EXPECT_EQ(register_->MembersToTell(), (KnownMembers{.count = 3, .others = {ShortOf(2), ShortOf(3)}}));
+  Now(1, {MemberOf(2), MemberOf(7), MemberOf(8)});
+  Publish(1);
+  EXPECT_TRUE(register_->table().gathers) << "7 and 8 are new";
+  EXPECT_EQ(register_->MembersToTell().count, 5U);
+  Now(2, {MemberOf(3, 2)});
+  Cut(2, 3);
+  EXPECT_TRUE(register_->table().gathers);
+  Publish(2);
+  EXPECT_TRUE(register_->table().has_all());
+  EXPECT_EQ(register_->table().version, 3U);
+  EXPECT_FALSE(register_->next());
+}
+
+TEST_F(RegisterTest, ThoseWhoDoNotComeAreWaitedForSoLong) {
+  for (const std::uint32_t count : {0U, 40U}) {
+    awaited_ = {.anybody = true, .count = count, .nodes = {}, .within = seconds(6)};
+    Begin({});
+    Publish(0);
+    const KnownMembers told = register_->MembersToTell();
+    EXPECT_EQ(told, (KnownMembers{.count = count == 0 ? 0U : 41U, .others = {}})) << "whoever follows waits, too";
+    for (std::uint32_t i = 2; i < 60; ++i) Now(1, {MemberOf(i)});
+    Publish(5);
+    EXPECT_TRUE(register_->table().gathers);
+    EXPECT_EQ(register_->next(), At(6));
+    EXPECT_TRUE(Publish(6).empty());
+    EXPECT_TRUE(register_->table().has_all());
+    EXPECT_EQ(register_->table().version, 3U) << "it is news";
+    EXPECT_EQ(register_->MembersToTell(), (KnownMembers{.count = 59, .others = {}})) << "too many to be named";
+  }
 }
 
 TEST(MemberTableTest, ChangesLeadFromOneTableToTheOther) {

@@ -137,11 +137,12 @@ SimCluster::Node& SimCluster::Start(std::uint32_t number, const std::string& add
   node.pool = std::make_unique<SimArbiterPool>(*this, number, *node.loop);
   PeerNet& net =
       network_.Open(node.address, {.run = run(), .node = node.id, .incarnation = node.incarnation}, *node.loop);
-  // No two nodes' steady clocks agree.
+  // No two nodes' clocks agree.
   const milliseconds ahead(number * 1'234'567);
   node.membership = Membership::Make(
       {.loop = *node.loop,
-       .clocks = {.steady = [this, ahead] { return stepper_.now() + ahead; }, .wall = clock_.source().wall},
+       .clocks = {.steady = [this, ahead] { return stepper_.now() + ahead; },
+                  .wall = [this, ahead] { return clock_.source().wall() + ahead; }},
        .net = net,
        .on_arbiter = [pool = node.pool.get()](auto work, auto done) { pool->Run(std::move(work), std::move(done)); },
        .self = {.run = run(),

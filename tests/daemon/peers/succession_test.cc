@@ -18,31 +18,24 @@ constexpr seconds kTerm(12);
 class SuccessionTest : public ::testing::Test {
  protected:
   static Succession::Time At(milliseconds time) { return Succession::Time() + std::chrono::hours(1) + time; }
-  static Succession::WallTime WallAt(milliseconds time) {
-    return Succession::WallTime(seconds(1'700'000'000)) + std::chrono::hours(1) + time;
-  }
-  static std::int64_t Us(milliseconds time) {
-    return std::chrono::duration_cast<std::chrono::microseconds>(WallAt(time).time_since_epoch()).count();
-  }
-  static CoordinatorRecord Lease(std::uint64_t epoch, std::uint64_t counter, milliseconds written = milliseconds(0)) {
+  static CoordinatorRecord Lease(std::uint64_t epoch, std::uint64_t counter, std::uint32_t members = 3) {
     CoordinatorRecord record;
     record.epoch = epoch;
     record.counter = counter;
     record.term_ms = 12'000;
-    record.written_us = Us(written);
+    record.members.count = members;
     return record;
   }
   // A look that takes no time.
   void Look(const CoordinatorRecord& lease, milliseconds now) {
     succession_.Answered(At(now));
-    succession_.Saw(lease, At(now), WallAt(now));
+    succession_.Saw(lease, At(now));
   }
   // Looks as a challenger does.
   void LookOn(const CoordinatorRecord& lease, milliseconds from, milliseconds until) {
     for (milliseconds now = from; now < until; now += milliseconds(1'200)) Look(lease, now);
   }
   bool IsExpected(milliseconds now) const { return succession_.IsExpected(At(now)); }
-  bool Gathers(milliseconds now) const { return succession_.Gathers(At(now)); }
 
   Succession succession_{kTerm};
 };
@@ -51,7 +44,6 @@ TEST_F(SuccessionTest, WithoutAnyCoordinatorNothingIsExpected) {
   EXPECT_FALSE(IsExpected(seconds(0)));
   succession_.Answered(At(seconds(0)));
   EXPECT_FALSE(IsExpected(seconds(0)));
-  EXPECT_FALSE(Gathers(seconds(0)));
 }
 
 TEST_F(SuccessionTest, ALeaseThatStandsStillWillBeTakenOver) {
@@ -67,7 +59,7 @@ TEST_F(SuccessionTest, AnArbiterThatIsSilentForHalfATermIsNotWaitedFor) {
   EXPECT_TRUE(IsExpected(seconds(9)));
   Succession quick(milliseconds(500));
   quick.Answered(At(seconds(0)));
-  quick.Saw(Lease(3, 50), At(seconds(0)), WallAt(seconds(0)));
+  quick.Saw(Lease(3, 50), At(seconds(0)));
   EXPECT_TRUE(quick.IsExpected(At(milliseconds(1'999))));
   EXPECT_FALSE(quick.IsExpected(At(seconds(2))));
 }
@@ -91,68 +83,46 @@ TEST_F(SuccessionTest, WhoHasJustTakenOverIsToBeJoinedFirst) {
   EXPECT_FALSE(IsExpected(seconds(18))) << "it lives, and cannot be joined";
 }
 
-TEST_F(SuccessionTest, WhatWasLeftLongAgoNobodyIsLeftToTakeOver) {
-  Look(Lease(3, 50, -seconds(36)), seconds(0));
-  EXPECT_TRUE(IsExpected(seconds(0)));
-  Look(Lease(4, 50, -milliseconds(36'002)), milliseconds(1));
-  EXPECT_FALSE(IsExpected(milliseconds(1)));
-  EXPECT_TRUE(succession_.nobody_is_left());
-  CoordinatorRecord older = Lease(5, 50);
-  older.written_us = 0;  // of a release that does not say
-  Look(older, milliseconds(2));
-  EXPECT_TRUE(IsExpected(milliseconds(2)));
+// Nor is it told by wall clocks when a lease was written: an outage of the prefix makes all leases old.
+TEST_F(SuccessionTest, OnlyWhoKnewNobodyElseIsFollowedByNobody) {
+  Look(Lease(3, 50, 1), seconds(0));
+  EXPECT_FALSE(IsExpected(seconds(0)));
+  Look(Lease(3, 51, 2), seconds(1));
+  LookOn(Lease(3, 51, 2), seconds(2), seconds(8));
+  EXPECT_TRUE(IsExpected(seconds(8))) << "one has come since";
+  Look(Lease(4, 1, 0), seconds(9));
+  LookOn(Lease(4, 1, 0), seconds(10), seconds(20));
+  EXPECT_TRUE(IsExpected(seconds(20))) << "of a release that does not say";
 }
 
-TEST_F(SuccessionTest, WhatALeaseSaysOfTimesMayBeNonsense) {
-  for (const std::int64_t written : {std::int64_t{1}, Us(std::chrono::hours(9)), std::int64_t{1} << 53}) {
-    for (const std::uint64_t term : {std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()}) {
-      CoordinatorRecord lease = Lease(3, std::numeric_limits<std::uint64_t>::max());
-      lease.written_us = written;
-      lease.term_ms = term;
-      lease.gathers = true;
-      Succession one(kTerm);
-      one.Answered(At(seconds(0)));
-      one.Saw(lease, At(seconds(0)), WallAt(seconds(0)));
-      EXPECT_EQ(one.IsExpected(At(seconds(0))), written != 1) << written;
-      EXPECT_FALSE(one.Gathers(At(seconds(0))));
-    }
+// The holder of a lease that stands still may be back, and has then made the next one.
+TEST_F(SuccessionTest, WhoFollowsOneThatKnewNobodyIsJoinedAllTheSame) {
+  Look(Lease(3, 50, 1), seconds(0));
+  Look(Lease(4, 1, 1), seconds(1));
+  EXPECT_TRUE(IsExpected(seconds(1)));
+  LookOn(Lease(4, 1, 1), seconds(2), seconds(8));
+  EXPECT_FALSE(IsExpected(seconds(8)));
+}
+
+TEST_F(SuccessionTest, WhatALeaseSaysMayBeNonsense) {
+  for (const std::uint64_t term : {std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()}) {
+    CoordinatorRecord lease = Lease(3, std::numeric_limits<std::uint64_t>::max());
+    lease.term_ms = term;
+    Succession one(kTerm);
+    one.Answered(At(seconds(0)));
+    one.Saw(lease, At(seconds(0)));
+    EXPECT_TRUE(one.IsExpected(At(seconds(0))));
+    EXPECT_FALSE(one.IsExpected(At(seconds(6))));
   }
 }
 
-TEST_F(SuccessionTest, WhoDoesNotKnowTheOthersGathersThemForHalfATerm) {
-  CoordinatorRecord lease = Lease(4, 1);
-  lease.gathers = true;
-  Look(lease, seconds(0));
-  EXPECT_TRUE(Gathers(milliseconds(5'999)));
-  EXPECT_FALSE(Gathers(seconds(6)));
-  Look(Lease(5, 1), seconds(1));
-  EXPECT_FALSE(Gathers(seconds(1))) << "that one knows them";
-}
-
-TEST_F(SuccessionTest, WhoComesLaterSeesHowLongItHasGathered) {
-  CoordinatorRecord lease = Lease(4, 3);
-  lease.gathers = true;
-  Look(lease, seconds(0));
-  EXPECT_TRUE(Gathers(milliseconds(1'999)));
-  EXPECT_FALSE(Gathers(seconds(2)));
-  Look(lease, seconds(3));
-  EXPECT_FALSE(Gathers(seconds(3)));
-  Succession late(kTerm);
-  lease.counter = 4;
-  late.Saw(lease, At(seconds(0)), WallAt(seconds(0)));
-  EXPECT_FALSE(late.Gathers(At(seconds(0))));
-}
-
-TEST_F(SuccessionTest, WhomAnotherMemberHasNamedMayGather) {
+TEST_F(SuccessionTest, WhomAnotherMemberHasNamedIsExpected) {
+  Look(Lease(3, 50, 1), seconds(0));
+  EXPECT_FALSE(IsExpected(seconds(0)));
+  succession_.Heard(3, At(seconds(0)));
+  EXPECT_FALSE(IsExpected(seconds(0))) << "no newer one";
   succession_.Heard(4, At(seconds(0)));
-  EXPECT_FALSE(Gathers(seconds(0))) << "nobody was seen before";
-  Look(Lease(5, 9), seconds(1));
-  succession_.Heard(6, At(seconds(2)));
-  EXPECT_TRUE(Gathers(seconds(2)));
-  EXPECT_FALSE(Gathers(seconds(8)));
-  succession_.Heard(6, At(seconds(9)));
-  succession_.Heard(5, At(seconds(9)));
-  EXPECT_FALSE(Gathers(seconds(9))) << "no newer one";
+  EXPECT_TRUE(IsExpected(seconds(1)));
 }
 
 }  // namespace

@@ -2,17 +2,20 @@
 // still. Whole memberships by these rules: tests/daemon/peers.
 #include "storage/place/prefix/coordinator_lease.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "storage/format/kvtree/tree.h"
 #include "storage/place/arbiter/folder_arbiter.h"
+#include "storage/place/arbiter/lease_series.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
@@ -132,27 +135,51 @@ TEST_F(CoordinatorLeaseTest, WhatIsWrittenIsReadAndIsOfFixedSize) {
 
 TEST_F(CoordinatorLeaseTest, WhatReleasesBeforeDoNotSayMayBeMissing) {
   CoordinatorRecord record = Held(kNodeA);
-  EXPECT_EQ(Look().record->written_us, 0);
-  EXPECT_FALSE(Look().record->gathers);
-  record.written_us = 1'700'000'000'123'456;
-  record.gathers = true;
+  EXPECT_EQ(Look().record->members, KnownMembers());
+  record.members = {.count = 3, .others = {"0123abcd", "bbbbbbbb"}};
   EXPECT_OK(coordinator_lease::Renew(*arbiter_, record));
   EXPECT_EQ(*Look().record, record);
-  record.written_us = std::numeric_limits<std::int64_t>::max();
+  record.members = {.count = 1, .others = {}};
   EXPECT_OK(coordinator_lease::Renew(*arbiter_, record));
-  ASSERT_TRUE(Look().record);
-  EXPECT_EQ(Look().record->written_us, 0) << "no time";
+  EXPECT_EQ(*Look().record, record);
+  record.members = {.count = 16'384, .others = {}};
+  EXPECT_OK(coordinator_lease::Renew(*arbiter_, record));
+  EXPECT_EQ(*Look().record, record);
+}
+
+// Whoever can write to the prefix can say anything.
+TEST_F(CoordinatorLeaseTest, WhatALeaseSaysOfMembersMayBeNonsense) {
+  const CoordinatorRecord record = Held(kNodeA);
+  const auto members = [&](const std::string& count, const std::string& others) {
+    kvtree::Tree tree = *lease_series::Unpack(*Look().seen);
+    tree.Set("MEMBERS", count);
+    tree.Set("OTHERS", others);
+    EXPECT_OK(arbiter_->WriteLease("coordinator.1.lease", *lease_series::Pack("lease", tree)));
+    EXPECT_TRUE(Look().record);
+    return Look().record ? Look().record->members : KnownMembers();
+  };
+  const std::string two = "0123abcdbbbbbbbb";
+  EXPECT_EQ(members("3", two).others.size(), 2U);
+  for (const char* count : {"", "x", "-1", "16385", "99999999999999999999", "0"}) {
+    EXPECT_EQ(members(count, two), KnownMembers()) << count;
+  }
+  for (const std::string& others : {std::string("0123abcd"), two + "c", two.substr(1) + "X", std::string("/../../x"),
+                                    std::string("bbbbbbbbbbbbbbbb"), std::string(33 * 8, 'b')}) {
+    EXPECT_EQ(members("3", others), (KnownMembers{.count = 3, .others = {}})) << others;
+  }
 }
 
 TEST_F(CoordinatorLeaseTest, LongTextsAreCutAndAbsurdTermsRefused) {
   CoordinatorRecord record = Record(kNodeA);
   record.host = std::string(500, 'h') + "\n";
   record.address = std::string(500, 'a');
-  record.written_us = 1'700'000'000'123'456;
-  record.gathers = true;
+  record.counter = record.incarnation = UINT64_MAX;
+  record.term_ms = 3'600'000;
+  for (std::uint32_t i = 0; i < 32; ++i) record.members.others.insert(fmt::format("{:08x}", i));
+  record.members.count = 33;
   ASSERT_OK(coordinator_lease::Take(*arbiter_, Look(), record));
   EXPECT_EQ(Look().record->host, std::string(64, 'h'));
-  EXPECT_TRUE(Look().record->gathers);
+  EXPECT_EQ(Look().record->members, record.members);
   EXPECT_EQ(Look().record->address, std::string(128, 'a'));
   for (const std::uint64_t term_ms : {std::uint64_t{0}, std::uint64_t{3'600'001}, UINT64_MAX}) {
     record.term_ms = term_ms;
