@@ -50,7 +50,7 @@ bulk::Time ToMessage(const timespec& time) {
   message.set_nanoseconds(static_cast<std::uint32_t>(time.tv_nsec));
   return message;
 }
-absl::StatusOr<timespec> FromMessage(const bulk::Time& message) {
+absl::StatusOr<timespec> TimeFromMessage(const bulk::Time& message) {
   if (message.nanoseconds() > kNanosecondsMax) {
     return InvalidArgument("info: a time has {} nanoseconds", message.nanoseconds());
   }
@@ -134,11 +134,11 @@ absl::StatusOr<FileInfo> FromMessage(const bulk::FileInfo& message) {
                 .links = message.links()};
   if (info.bytes > kOffsetMax) return InvalidArgument("info: a file of {} bytes", info.bytes);
   if (!info.is_regular() && !info.is_directory()) return InvalidArgument("info: neither a file nor a directory");
-  CAIRN_ASSIGN_OR_RETURN(info.atime, FromMessage(message.atime()));
-  CAIRN_ASSIGN_OR_RETURN(info.mtime, FromMessage(message.mtime()));
-  CAIRN_ASSIGN_OR_RETURN(info.ctime, FromMessage(message.ctime()));
+  CAIRN_ASSIGN_OR_RETURN(info.atime, TimeFromMessage(message.atime()));
+  CAIRN_ASSIGN_OR_RETURN(info.mtime, TimeFromMessage(message.mtime()));
+  CAIRN_ASSIGN_OR_RETURN(info.ctime, TimeFromMessage(message.ctime()));
   if (message.has_birth()) {
-    CAIRN_ASSIGN_OR_RETURN(info.birth, FromMessage(message.birth()));
+    CAIRN_ASSIGN_OR_RETURN(info.birth, TimeFromMessage(message.birth()));
   }
   return info;
 }

@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kLooksEvery(2);  // at the end: the pause doubles
 constexpr std::size_t kCandidatesMax = 64;      // the newest ones that others have
 constexpr int kMissedMax = 16;                  // copies that turn out to be bad, or nodes that do not give them
 
-std::string NameOf(const Member& member) {
+std::string NodeNameOf(const Member& member) {
   return fmt::format("{} ({})", member.host, member.address);
 }
 
@@ -47,7 +47,7 @@ OtherCaches::OtherCaches(const Context& context, const Given& given, std::functi
 
 std::string OtherCaches::TextOf(const Candidate& from) const {
   return fmt::format("run {}: dataset {} (step {}) in the cache of {}{}", given_.run_name, from.dataset.id,
-                     from.dataset.step, NameOf(from.member), from.in_parts ? " and of others, in parts" : "");
+                     from.dataset.step, NodeNameOf(from.member), from.in_parts ? " and of others, in parts" : "");
 }
 
 void OtherCaches::Bring(const Before& before, Then then) {
@@ -205,7 +205,8 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
   for (const auto& [member, told] : holdings) {
     job->brought.all_answered &= told.ok();
     if (!told.ok()) {
-      spdlog::warn("run {}: what {} has in its cache: {}", given_.run_name, NameOf(member), MessageOf(told.status()));
+      spdlog::warn("run {}: what {} has in its cache: {}", given_.run_name, NodeNameOf(member),
+                   MessageOf(told.status()));
       continue;
     }
     rejected.insert(told->rejected().begin(), told->rejected().end());
@@ -377,7 +378,7 @@ void OtherCaches::Describe(const JobPtr& job, const Candidate& from) {
                folder = FolderOnOtherNode(from.dataset.id), descriptor = DescriptorOf(from.dataset, false)] {
     return ReadCatalogues(*disk, folder, run, descriptor);
   };
-  RunBlocking(context_.env.pools.far, NameOf(from.member), context_.loop(), std::move(read),
+  RunBlocking(context_.env.pools.far, NodeNameOf(from.member), context_.loop(), std::move(read),
               [this, job, from](absl::StatusOr<std::vector<catalogue::Catalogue>> ranks) {
                 DatasetPtr coming;
                 const absl::Status ready =
@@ -415,7 +416,7 @@ void OtherCaches::Fetch(const JobPtr& job, const Candidate& from, const DatasetP
     return FetchDataset(there, given_.cache.folder(), catalogues, begun, complete, progress_);
   };
   given_.folders.WhenUnchanged(dataset->id, [this, job, from, dataset, fetch = std::move(fetch)] {
-    RunBlocking(context_.env.pools.far, NameOf(from.member), context_.loop(), fetch,
+    RunBlocking(context_.env.pools.far, NodeNameOf(from.member), context_.loop(), fetch,
                 [this, job, from, dataset](const FetchResult& fetched) { Came(job, from, dataset, fetched); });
   });
 }

@@ -6,17 +6,17 @@
 namespace cairn {
 namespace {
 
-using Level = RowPattern::Level;
+using RowLevel = RowPattern::Level;
 
 // Rows of this level that may share a window of the file.
-std::uint64_t Together(const Level& level) {
+std::uint64_t Together(const RowLevel& level) {
   return std::min(level.count, std::max<std::uint64_t>(1, kWindowBytes / std::max<std::uint64_t>(1, level.a_stride)));
 }
 
 // The level whose rows go together in most pieces' favour; pattern.levels.end(): there is only one row.
 auto BestLevel(const RowPattern& pattern) {
   return std::max_element(pattern.levels.rbegin(), pattern.levels.rend(),
-                          [](const Level& a, const Level& b) { return Together(a) < Together(b); });
+                          [](const RowLevel& a, const RowLevel& b) { return Together(a) < Together(b); });
 }
 
 // Cuts rows at the ends of extents.
@@ -54,13 +54,13 @@ RowPattern InBytes(RowPattern pattern, std::uint64_t element_bytes) {
   pattern.b_begin *= element_bytes;
   pattern.row *= element_bytes;
   auto& levels = pattern.levels;
-  for (Level& level : levels) {
+  for (RowLevel& level : levels) {
     level.a_stride *= element_bytes;
     level.b_stride *= element_bytes;
   }
   for (std::size_t i = levels.size(); i-- > 1;) {
-    const Level inner = levels[i];
-    Level& outer = levels[i - 1];
+    const RowLevel inner = levels[i];
+    RowLevel& outer = levels[i - 1];
     if (outer.a_stride != inner.count * inner.a_stride || outer.b_stride != inner.count * inner.b_stride) continue;
     outer = {.count = outer.count * inner.count, .a_stride = inner.a_stride, .b_stride = inner.b_stride};
     levels.erase(levels.begin() + static_cast<std::ptrdiff_t>(i));

@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "daemon/door/await.h"
 #include "storage/base/caught.h"
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
@@ -21,9 +22,6 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-
-// Errors come back beside the result, not as exceptions.
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 // For a peer that was refused, to hear why before the connection is gone.
 constexpr std::chrono::milliseconds kHearing{1000};

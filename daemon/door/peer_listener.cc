@@ -37,7 +37,7 @@ std::optional<ip::address> FromSystem(const sockaddr* address) {
 }
 
 // The smaller, the better: others reach it.
-int Rank(const ip::address& address) {
+int PreferenceOf(const ip::address& address) {
   if (address.is_v4()) return address.to_v4().to_uint() >> 16 == 0xa9fe ? 2 : 0;  // 169.254/16: the link alone
   return address.to_v6().is_link_local() ? 3 : 1;
 }
@@ -54,7 +54,7 @@ absl::StatusOr<ip::address> AddressOf(const std::string& interface) {
     if (interface != entry->ifa_name) continue;
     found = true;
     const auto address = FromSystem(entry->ifa_addr);
-    if (address && (!best || Rank(*address) < Rank(*best))) best = address;
+    if (address && (!best || PreferenceOf(*address) < PreferenceOf(*best))) best = address;
   }
   if (best) return *best;
   if (found) return Unavailable("network interface {} has no address", interface);

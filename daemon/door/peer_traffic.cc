@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "daemon/config/tcp_trust.h"
+#include "daemon/door/await.h"
 #include "daemon/door/crowd.h"
 #include "daemon/door/outlet.h"
 #include "daemon/door/peer_connection.h"
@@ -38,7 +39,6 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using Tcp = asio::ip::tcp;
 
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kAcceptPause{100};  // when this process has no descriptors left
 constexpr std::size_t kMungeThreads = 2;
 

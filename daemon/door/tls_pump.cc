@@ -9,11 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/door/await.h"
+
 namespace cairn {
 namespace {
 
 namespace asio = boost::asio;
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 constexpr std::size_t kBlockBytes = 16 << 10;  // a record of TLS has no more
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "daemon/door/await.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 
@@ -21,7 +22,6 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kAtOnceMax = 1 << 20;  // OpenSSL counts in int
 
 // --- The socket as OpenSSL has it. Its own does not keep SIGPIPE away. ---

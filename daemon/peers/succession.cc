@@ -8,7 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // See tenure.cc: a holder writes so often.
-constexpr int kWritesInTerm = 6;
+constexpr int kHolderWritesInTerm = 6;
 constexpr milliseconds kSilentAtLeast(2'000);
 
 milliseconds TermOf(const CoordinatorRecord& record) {
@@ -48,7 +48,7 @@ bool Succession::IsExpected(Time now) const {
   if (epoch_ == 0 || !answered_ || now >= *answered_ + silent) return false;
   // One that has just come is not joined yet by this member, which may still be dialling the one before.
   if (followed_ && now < *followed_ + own_term_ / 2) return true;
-  if (renewed_ && now < *renewed_ + 2 * term_ / kWritesInTerm) return false;
+  if (renewed_ && now < *renewed_ + 2 * term_ / kHolderWritesInTerm) return false;
   return members_ != 1;
 }
 

@@ -15,7 +15,7 @@ using Bio = std::unique_ptr<BIO, FreedBy<&BIO_free_all>>;
 Bio Reading(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
-int NoPassword(char*, int, int, void*) {
+int RefusePassword(char*, int, int, void*) {
   return -1;
 }
 
@@ -23,7 +23,7 @@ absl::StatusOr<std::vector<Certificate>> ParseAll(const std::string& text) {
   std::vector<Certificate> all;
   const Bio bio = Reading(text);
   while (bio != nullptr) {
-    Certificate next(PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr));
+    Certificate next(PEM_read_bio_X509(bio.get(), nullptr, RefusePassword, nullptr));
     if (next == nullptr) break;
     all.push_back(std::move(next));
   }
@@ -44,7 +44,7 @@ absl::StatusOr<std::shared_ptr<const SiteTrust>> SiteTrust::Parse(const std::str
   if (!trusted.ok()) return Annotate(trusted.status(), "the authorities");
   auto ours = ParseAll(certificates);
   if (!ours.ok()) return Annotate(ours.status(), "the certificate");
-  PrivateKey own_key(PEM_read_bio_PrivateKey(Reading(key).get(), nullptr, NoPassword, nullptr));
+  PrivateKey own_key(PEM_read_bio_PrivateKey(Reading(key).get(), nullptr, RefusePassword, nullptr));
   if (own_key == nullptr) return InvalidArgument("the key: no PEM key without a password: {}", OpenSslErrors());
   if (!IsKeyOf(own_key.get(), ours->front().get())) return InvalidArgument("the key is not the certificate's");
   CertificateStore store(X509_STORE_new());

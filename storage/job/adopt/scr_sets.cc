@@ -41,7 +41,7 @@ bool Agrees(const ScrSet& set, const scr::RedundancyHeader& header) {
 using Owners = std::map<Rank, std::pair<std::uint32_t, std::uint32_t>>;
 
 // A rank is one member of one set.
-bool Claims(const scr::RedundancyHeader& header, std::uint32_t group, Owners& owners) {
+bool ClaimsRank(const scr::RedundancyHeader& header, std::uint32_t group, Owners& owners) {
   std::map<std::uint32_t, Rank> ranks = header.world_ranks;
   for (const auto& [member, entry] : header.members) ranks[member] = entry.descriptor.world_rank;
   for (const auto& [member, rank] : ranks) {
@@ -105,7 +105,8 @@ std::map<std::uint32_t, ScrSet> MakeSets(const std::vector<const ScrPart*>& part
         set.chunk_bytes = header.header.chunk_bytes;
         set.members.resize(own.ranks);
       }
-      if (!IsOfSet(set, header.header) || !Agrees(set, header.header) || !Claims(header.header, own.group, owners)) {
+      if (!IsOfSet(set, header.header) || !Agrees(set, header.header) ||
+          !ClaimsRank(header.header, own.group, owners)) {
         warnings->push_back(fmt::format("passed over: {}: it contradicts others of its set", header.path));
       } else if (set.members[header.header.rank].header == nullptr) {
         Add(header, set);

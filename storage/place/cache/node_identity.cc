@@ -48,7 +48,7 @@ kvtree::Tree ToTree(const NodeRecord& record) {
   return tree;
 }
 
-absl::StatusOr<NodeRecord> FromTree(const std::string& path, const kvtree::Tree& tree) {
+absl::StatusOr<NodeRecord> NodeFromTree(const std::string& path, const kvtree::Tree& tree) {
   const auto version = tree.GetUnsigned("VERSION");
   if (!version.ok()) return DataLoss("{}: VERSION: {}", path, MessageOf(version.status()));
   if (*version != 1) return FailedPrecondition("{}: VERSION {}, this program knows 1", path, *version);
@@ -63,7 +63,7 @@ absl::StatusOr<NodeRecord> FromTree(const std::string& path, const kvtree::Tree&
 
 absl::StatusOr<NodeRecord> Read(Disk& disk, const std::string& path) {
   CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree tree, ReadTreeOnce(disk, path));
-  return FromTree(path, tree);
+  return NodeFromTree(path, tree);
 }
 
 // Made by us, or by a daemon of another node at the same moment: then theirs.

@@ -25,7 +25,7 @@ constexpr std::size_t kNameBytesMax = 64;
 constexpr std::uint32_t kRanksAsked = 16;  // of each dataset, until one can say
 constexpr int kTriesMax = 100;             // folders of the same name that belong to other runs
 
-std::string RecordPath(const std::string& folder) {
+std::string IdentityPath(const std::string& folder) {
   return folder + "/run.cairn";
 }
 
@@ -99,7 +99,7 @@ absl::Status TakeNotes(const kvtree::Tree& tree, RunRecord& record) {
 }
 
 absl::StatusOr<RunRecord> ReadRecord(Disk& disk, const std::string& folder) {
-  const std::string path = RecordPath(folder);
+  const std::string path = IdentityPath(folder);
   CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree tree, ReadTree(disk, path));
   RunRecord record;
   const auto run = RunId::Parse(tree.Get("RUN").value_or(""));
@@ -166,11 +166,11 @@ bool IsLost(const absl::Status& status) {
 // The record is written anew; what is there of a damaged one goes aside.
 absl::Status RestoreRecord(Disk& disk, const std::string& folder, const absl::Status& why, const RunRecord& own,
                            RunFolder* result) {
-  const absl::StatusOr<std::string> aside = MoveAside(disk, RecordPath(folder), RecordPath(folder) + ".damaged");
+  const absl::StatusOr<std::string> aside = MoveAside(disk, IdentityPath(folder), IdentityPath(folder) + ".damaged");
   if (!aside.ok() && !absl::IsNotFound(aside.status())) return aside.status();
   result->warnings.push_back(aside.ok() ? fmt::format("moved aside to {}: {}", *aside, MessageOf(why))
                                         : fmt::format("made anew: {}", MessageOf(why)));
-  return ReplaceTree(disk, RecordPath(folder), ToTree(own));
+  return ReplaceTree(disk, IdentityPath(folder), ToTree(own));
 }
 
 // As part of a file name; the identity follows, so it need not be unique.
@@ -198,14 +198,14 @@ absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const Run
   }
   // Before the record, so that a folder with a record and without an index has lost it. So has one with datasets.
   CAIRN_RETURN_IF_ERROR(CacheIndex::MakeIfMissing(disk, fmt::format("{}/{}", folder, kCacheIndexName)));
-  CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, RecordPath(folder), ToTree(own)));
+  CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, IdentityPath(folder), ToTree(own)));
   return true;
 }
 
 }  // namespace
 
 absl::Status StoreRunRecord(Disk& disk, const std::string& folder, const RunRecord& record) {
-  return ReplaceTree(disk, RecordPath(folder), ToTree(record));
+  return ReplaceTree(disk, IdentityPath(folder), ToTree(record));
 }
 
 absl::StatusOr<bool> HasDatasets(Disk& disk, const std::string& folder) {

@@ -9,6 +9,7 @@
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/io/create_once.h"
+#include "storage/place/modes.h"
 #include "storage/place/prefix/file_stamp.h"
 #include "storage/place/prefix/record_edits.h"
 
@@ -16,8 +17,6 @@ namespace cairn {
 namespace {
 
 // SCR leaves the access to its files to the umask (SCR specification, section 2).
-constexpr std::uint32_t kFileMode = 0666;
-constexpr std::uint32_t kFolderMode = 0777;
 constexpr std::string_view kAppliedKey = "CAIRN_APPLIED";
 constexpr int kRoundsMax = 1000;  // against others
 
@@ -72,8 +71,9 @@ class ChangedFile::Writing {
   static absl::StatusOr<std::unique_ptr<Writing>> Begin(Disk& disk, const std::string& path,
                                                         const std::string& changes) {
     std::string work = WorkName(changes + "/" + BaseOf(path));
-    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
-                           disk.Open(work, {.writable = true, .create = true, .exclusive = true, .mode = kFileMode}));
+    CAIRN_ASSIGN_OR_RETURN(
+        std::unique_ptr<File> file,
+        disk.Open(work, {.writable = true, .create = true, .exclusive = true, .mode = kPrefixFileMode}));
     return std::make_unique<Writing>(disk, path, std::move(work), std::move(file));
   }
   Writing(Disk& disk, std::string path, std::string work, std::unique_ptr<File> file)
@@ -110,7 +110,7 @@ class ChangedFile::Writing {
 };
 
 absl::Status MakeRecordsFolder(Disk& disk, const std::string& folder) {
-  const absl::Status made = disk.MakeDirectory(folder, kFolderMode);
+  const absl::Status made = disk.MakeDirectory(folder, kPrefixFolderMode);
   if (absl::IsAlreadyExists(made)) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(made);
   return disk.SyncDirectory(ParentOf(folder));
@@ -296,8 +296,8 @@ absl::Status ChangedFile::MakeIfNeeded(const Change& change) {
 
 std::unique_ptr<File> ChangedFile::TakeLock() {
   if (lockless_) return nullptr;
-  auto file =
-      disk_.Open(fmt::format("{}/{}.lock", folder_, stem_), {.writable = true, .create = true, .mode = kFileMode});
+  auto file = disk_.Open(fmt::format("{}/{}.lock", folder_, stem_),
+                         {.writable = true, .create = true, .mode = kPrefixFileMode});
   if (!file.ok()) return nullptr;
   const int rounds = static_cast<int>(patient_ ? kPatience / std::chrono::milliseconds(40) : 1);
   for (int round = 0; round < rounds; ++round) {
@@ -337,7 +337,8 @@ absl::Status ChangedFile::Make(const Change& change) {
     }
     if (const absl::Status fits = kvtree::Encodable(edits); !fits.ok()) return Annotate(fits, path_);
     const std::string path = PathOf(state.newest + 1);
-    const absl::Status made = CreateFileOnce(disk_, path, kvtree::Encode(edits), {.mode = kFileMode, .durable = false});
+    const absl::Status made =
+        CreateFileOnce(disk_, path, kvtree::Encode(edits), {.mode = kPrefixFileMode, .durable = false});
     if (absl::IsAlreadyExists(made)) {  // made of an older state than the other's change
       Wait(round);
       continue;

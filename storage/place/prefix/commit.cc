@@ -2,6 +2,7 @@
 
 #include "storage/base/clock.h"
 #include "storage/base/path.h"
+#include "storage/place/modes.h"
 #include "storage/place/names.h"
 
 #include <utility>
@@ -19,8 +20,6 @@ namespace cairn {
 namespace {
 
 // SCR leaves the access to its files to the umask (SCR specification, section 2).
-constexpr std::uint32_t kFileMode = 0666;
-constexpr std::uint32_t kFolderMode = 0777;
 constexpr char kTakenPayload[] = "cairn/taken-by-scr";
 
 std::string CataloguePath(const std::string& prefix, DatasetId id, Rank rank) {
@@ -152,8 +151,8 @@ absl::Status LookAfterCommit(const std::string& prefix, SharedRecords& records, 
 
 absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalogue::Catalogue& catalogue) {
   const std::string path = CataloguePath(prefix, catalogue.dataset(), catalogue.rank());
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, ParentOf(path), kFolderMode));
-  return ReplaceFile(disk, path, EncodeCatalogue(catalogue), kFileMode);
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, ParentOf(path), kPrefixFolderMode));
+  return ReplaceFile(disk, path, EncodeCatalogue(catalogue), kPrefixFileMode);
 }
 
 absl::Status CheckNotScrs(DatasetId id, const kvtree::Tree& index) {
@@ -212,10 +211,10 @@ absl::StatusOr<MadeCommit> MakeCommit(Disk& disk, const std::string& prefix, Sha
   commit.descriptor.complete = true;
   CountFiles(catalogues, &commit.descriptor);
   CAIRN_RETURN_IF_ERROR(StoreMissingCatalogues(disk, prefix, catalogues));
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, records.DatasetFolder(id), kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, records.DatasetFolder(id), kPrefixFolderMode));
   CAIRN_RETURN_IF_ERROR(WriteFileLists(disk, records.DatasetFolder(id), commit.descriptor, FileLists(id, catalogues)));
   const absl::Status made = CreateFileOnce(disk, fmt::format("{}/{}", records.DatasetFolder(id), name),
-                                           kvtree::Encode(ToTree(commit)), kFileMode);
+                                           kvtree::Encode(ToTree(commit)), kPrefixFileMode);
   const absl::Status looked = LookAfterCommit(prefix, records, commit, name, made);
   // Another was first, and is fenced. If that was under an older launch, a commit beside it may count.
   if (IsFenced(looked) && absl::IsAlreadyExists(made) && !before.ok()) {
@@ -250,7 +249,7 @@ absl::Status CommitAgain(Disk& disk, SharedRecords& records, const CommitRecord&
   commit.committed_us = NowMicros();
   const std::string path =
       fmt::format("{}/{}", records.DatasetFolder(fenced.descriptor.id), fence_names::CommitOf(commit.committer));
-  const absl::Status made = CreateFileOnce(disk, path, kvtree::Encode(ToTree(commit)), kFileMode);
+  const absl::Status made = CreateFileOnce(disk, path, kvtree::Encode(ToTree(commit)), kPrefixFileMode);
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   CAIRN_ASSIGN_OR_RETURN(const bool counts, records.launches().CommitCounts(commit.descriptor.id, commit.committer));
   if (counts) return absl::OkStatus();
@@ -262,10 +261,10 @@ absl::Status WriteFileLists(Disk& disk, const std::string& folder, const scr::De
   const std::map<std::string, kvtree::Tree> trees = scr::MakeRank2File(files);
   const std::string stem = folder + "/rank2file";
   for (const auto& [suffix, tree] : trees) {
-    if (!suffix.empty()) CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, stem + suffix, tree, kFileMode));
+    if (!suffix.empty()) CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, stem + suffix, tree, kPrefixFileMode));
   }
-  CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, stem, trees.at(""), kFileMode));
-  return ReplaceTree(disk, folder + "/summary.scr", scr::MakeSummary(descriptor), kFileMode);
+  CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, stem, trees.at(""), kPrefixFileMode));
+  return ReplaceTree(disk, folder + "/summary.scr", scr::MakeSummary(descriptor), kPrefixFileMode);
 }
 
 absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& prefix,

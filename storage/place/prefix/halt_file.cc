@@ -10,12 +10,11 @@
 #include "storage/base/clock.h"
 #include "storage/base/status.h"
 #include "storage/format/kvtree/tree.h"
+#include "storage/place/modes.h"
 
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t kFileMode = 0666;  // less the umask, as SCR's
-constexpr std::uint32_t kFolderMode = 0777;
 constexpr std::chrono::milliseconds kPoll{5};
 constexpr std::chrono::milliseconds kReaderPatience{250};
 constexpr int kOpensMax = 100;  // of a file that others remove and make again meanwhile
@@ -57,7 +56,7 @@ absl::StatusOr<std::unique_ptr<File>> OpenLocked(Disk& disk, const std::string& 
     auto file = disk.Open(path, {.writable = true});
     if (absl::IsNotFound(file.status()) && make) {
       // Exclusive: otherwise what another has just written would be cut off.
-      file = disk.Open(path, {.writable = true, .create = true, .exclusive = true, .mode = kFileMode});
+      file = disk.Open(path, {.writable = true, .create = true, .exclusive = true, .mode = kPrefixFileMode});
       if (absl::IsAlreadyExists(file.status())) continue;
       if (file.ok()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(path)));
     }
@@ -101,7 +100,7 @@ absl::StatusOr<scr::Halt> ReadHalt(Disk& disk, const std::string& prefix) {
 absl::Status ChangeHalt(Disk& disk, const std::string& prefix, const std::function<void(scr::Halt&)>& change,
                         std::chrono::milliseconds patience) {
   const std::string path = HaltPath(prefix);
-  const absl::Status made = disk.MakeDirectory(ParentOf(path), kFolderMode);
+  const absl::Status made = disk.MakeDirectory(ParentOf(path), kPrefixFolderMode);
   if (made.ok()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(prefix));
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, OpenLocked(disk, path, patience, /*make=*/true));

@@ -8,6 +8,7 @@
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/io/create_once.h"
+#include "storage/place/modes.h"
 #include "storage/place/names.h"
 #include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/in_flight.h"
@@ -19,7 +20,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t kFileMode = 0666;  // less the umask
 constexpr int kRoundsMax = 100;            // while others move files, too
 
 std::set<std::string> NamesOf(const WaitingFiles& waiting) {
@@ -109,7 +109,7 @@ absl::Status Placing::Mark() {
   kvtree::Tree tree;
   tree.Set("VERSION", std::uint64_t{1});
   tree.SetInt("BEGUN", NowMicros());
-  const absl::Status made = CreateFileOnce(disk_, records_.PlacingPath(id_), kvtree::Encode(tree), kFileMode);
+  const absl::Status made = CreateFileOnce(disk_, records_.PlacingPath(id_), kvtree::Encode(tree), kPrefixFileMode);
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   for (const catalogue::Catalogue& catalogue : catalogues_) {
     CAIRN_RETURN_IF_ERROR(StoreCatalogue(disk_, prefix_, catalogue));

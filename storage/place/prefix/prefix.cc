@@ -10,6 +10,7 @@
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/place/modes.h"
 #include "storage/place/names.h"
 #include "storage/place/prefix/cairn_folder.h"
 #include "storage/place/prefix/commit.h"
@@ -28,7 +29,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t kFolderMode = 0777;  // less the umask, as SCR's
 // Of SCR's datasets so many are looked at file by file, the newest: a restart hardly goes back further.
 constexpr std::size_t kScrLookedAtMax = 16;
 absl::Status RequireAbsolute(const std::string& path) {
@@ -412,11 +412,11 @@ absl::Status PrefixOnDisk::MarkFetched(DatasetId id) {
 absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::string& path,
                                                      const PrefixOptions& options) {
   CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path, kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path, kPrefixFolderMode));
   CAIRN_RETURN_IF_ERROR(cairn_folder::Make(disk, path));
   CAIRN_ASSIGN_OR_RETURN(RunIdentity run, identity::Make(disk, path, options.known));
   CAIRN_ASSIGN_OR_RETURN(identity::Opened opened, identity::Opened::Open(disk, path, std::move(run)));
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path + "/.scr", kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path + "/.scr", kPrefixFolderMode));
   RemoveStaleWork(disk, path, std::chrono::system_clock::to_time_t(WallNow()));
   CAIRN_ASSIGN_OR_RETURN(auto arbiter, OpenArbiter(*options.arbiters, disk, path, opened.identity().run));
   return std::make_unique<PrefixOnDisk>(disk, path, std::move(opened), true, options.pause, std::move(arbiter));

@@ -2,6 +2,7 @@
 
 #include "storage/base/clock.h"
 #include "storage/base/path.h"
+#include "storage/place/modes.h"
 #include "storage/place/names.h"
 
 #include <algorithm>
@@ -26,7 +27,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t kFileMode = 0666;  // less the umask
 constexpr int kLooksMax = 100;  // while others commit and remove
 
 // Removes one after the other, whatever happens, and keeps the first error.
@@ -204,7 +204,7 @@ absl::Status WithdrawScrDataset(Disk& disk, SharedRecords& records, DatasetId id
   auto summary = ReadTree(disk, path);
   if (summary.ok()) {
     summary->Set("COMPLETE", std::uint64_t{0});
-    CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, path, *summary, kFileMode));
+    CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, path, *summary, kPrefixFileMode));
   } else if (!absl::IsNotFound(summary.status()) && !absl::IsDataLoss(summary.status()) &&
              !absl::IsInvalidArgument(summary.status())) {
     return summary.status();
@@ -223,7 +223,8 @@ absl::Status MarkRemovals(Disk& disk, SharedRecords& records, const std::set<Dat
   tree.Set("VERSION", std::uint64_t{1});
   tree.SetInt("BEGUN", NowMicros());
   for (const DatasetId id : ids) {
-    const absl::Status made = CreateFileOnce(disk, MarkPath(records, id, committer), kvtree::Encode(tree), kFileMode);
+    const absl::Status made =
+        CreateFileOnce(disk, MarkPath(records, id, committer), kvtree::Encode(tree), kPrefixFileMode);
     if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   }
   CAIRN_ASSIGN_OR_RETURN(const std::set<DatasetId> fenced, records.launches().FencedRemovals(ids, committer));

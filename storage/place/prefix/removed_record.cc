@@ -7,12 +7,10 @@
 #include "storage/file/trees/tree_file.h"
 #include "storage/io/create_once.h"
 #include "storage/io/file_tree.h"
+#include "storage/place/modes.h"
 
 namespace cairn {
 namespace {
-
-constexpr std::uint32_t kFileMode = 0666;  // less the umask
-constexpr std::uint32_t kFolderMode = 0777;
 
 kvtree::Tree NewRecord() {
   kvtree::Tree tree;
@@ -25,11 +23,11 @@ kvtree::Tree NewRecord() {
 
 absl::Status WriteRemoved(Disk& disk, SharedRecords& records, DatasetId id) {
   const std::string folder = records.DatasetFolder(id);
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, kPrefixFolderMode));
   const absl::Status renamed = disk.Rename(records.CommitPath(id), records.RemovedPath(id));
   if (renamed.ok()) return disk.SyncDirectory(folder);
   if (!absl::IsNotFound(renamed)) return renamed;
-  const absl::Status made = CreateFileOnce(disk, records.RemovedPath(id), kvtree::Encode(NewRecord()), kFileMode);
+  const absl::Status made = CreateFileOnce(disk, records.RemovedPath(id), kvtree::Encode(NewRecord()), kPrefixFileMode);
   return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
 }
 
@@ -37,10 +35,10 @@ absl::Status WriteRemovedByUser(Disk& disk, SharedRecords& records, DatasetId id
   const auto commit = disk.Info(records.CommitPath(id));
   if (commit.ok()) return FailedPrecondition("dataset {} is committed", id);
   if (!absl::IsNotFound(commit.status())) return commit.status();
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, records.DatasetFolder(id), kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, records.DatasetFolder(id), kPrefixFolderMode));
   kvtree::Tree record = NewRecord();
   record.Set("BY_USER", std::uint64_t{1});
-  return ReplaceTree(disk, records.RemovedPath(id), record, kFileMode);
+  return ReplaceTree(disk, records.RemovedPath(id), record, kPrefixFileMode);
 }
 
 absl::StatusOr<bool> IsRemovedByUser(Disk& disk, const SharedRecords& records, DatasetId id) {

@@ -3,6 +3,7 @@
 #include "storage/base/clock.h"
 #include "storage/base/path.h"
 #include "storage/place/arbiter/folder_arbiter.h"
+#include "storage/place/modes.h"
 #include "storage/place/names.h"
 
 #include <absl/synchronization/mutex.h>
@@ -20,10 +21,9 @@ namespace cairn {
 namespace {
 
 // SCR leaves the access to its files to the umask (SCR specification, section 2).
-constexpr std::uint32_t kFileMode = 0666;
 constexpr std::string_view kMergedKey = "CAIRN_COMMITTED";
 constexpr std::size_t kWarningsMax = 1000;
-constexpr int kLooksMax = 100;           // while others make launches
+constexpr int kLaunchLooksMax = 100;     // while others make launches
 constexpr std::size_t kReadAnyway = 64;  // of the newest: what a restart may choose, and what crashes have left
 
 std::string Key(DatasetId id) {
@@ -114,7 +114,7 @@ absl::Status SharedRecords::ChangeNodes(const Change& change) {
   CAIRN_RETURN_IF_ERROR(change(after));
   if (after.SameAs(*tree)) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(MakeRecordsFolder(disk_, Folder()));
-  return ReplaceTree(disk_, path, after, kFileMode);
+  return ReplaceTree(disk_, path, after, kPrefixFileMode);
 }
 
 std::string SharedRecords::DatasetFolder(DatasetId id) const {
@@ -227,14 +227,14 @@ absl::Status SharedRecords::ReadOne(DatasetId id, const Launches::State& state, 
 
 absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadCommits(const PassOver& pass_over) {
   CAIRN_ASSIGN_OR_RETURN(Launches::State state, launches_.Now());
-  for (int i = 0; i < kLooksMax; ++i) {
+  for (int i = 0; i < kLaunchLooksMax; ++i) {
     auto commits = ReadUnder(state, pass_over);
     if (!commits.ok()) return commits;
     const LaunchId newest = state.newest;
     CAIRN_ASSIGN_OR_RETURN(state, launches_.Now());
     if (state.newest == newest) return commits;
   }
-  return Unavailable("{}: others made a launch during each of {} attempts", prefix_, kLooksMax);
+  return Unavailable("{}: others made a launch during each of {} attempts", prefix_, kLaunchLooksMax);
 }
 
 absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadUnder(const Launches::State& state,

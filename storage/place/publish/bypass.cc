@@ -11,6 +11,7 @@
 #include "storage/base/status.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/place/modes.h"
 #include "storage/place/names.h"
 #include "storage/place/prefix/place.h"
 #include "storage/place/publish/publish.h"
@@ -18,8 +19,6 @@
 
 namespace cairn {
 namespace {
-
-constexpr std::uint32_t kFolderMode = 0777;  // less the umask, as SCR's
 
 std::string DataFolder(const Prefix& prefix, DatasetId id) {
   return prefix.FilePath(DatasetName(id));
@@ -112,7 +111,7 @@ absl::Status BypassOnDisk::Begin(const scr::Descriptor& descriptor) {
     const absl::MutexLock lock(&mutex_);  // from here on there is something to remove
     open_[id].descriptor = descriptor;
   }
-  return MakeDirectories(disk_, DataFolder(*prefix_, id), kFolderMode);
+  return MakeDirectories(disk_, DataFolder(*prefix_, id), kPrefixFolderMode);
 }
 
 bool BypassOnDisk::IsOpen(DatasetId id) {
@@ -284,7 +283,7 @@ absl::StatusOr<std::string> BypassOnDisk::RouteFile(DatasetId id, const std::str
   CAIRN_RETURN_IF_ERROR(CheckStillOwn(*prefix_));
   CAIRN_RETURN_IF_ERROR(CheckPlace(disk_, prefix_->path(), normal));
   std::string path = FilesFolder(*prefix_, id) + "/" + normal;
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, ParentOf(path), kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, ParentOf(path), kPrefixFolderMode));
   return path;
 }
 

@@ -5,13 +5,12 @@
 
 #include "storage/base/path.h"
 #include "storage/base/status.h"
+#include "storage/place/modes.h"
 #include "storage/place/prefix/launches.h"
 #include "storage/place/prefix/place.h"
 
 namespace cairn {
 namespace {
-
-constexpr std::uint32_t kFolderMode = 0777;  // less the umask, as SCR's
 
 std::set<std::string> NamesOf(const std::vector<catalogue::Catalogue>& catalogues) {
   std::set<std::string> names;
@@ -36,7 +35,7 @@ absl::Status MakeFolders(Disk& disk, const std::vector<CopiedFile>& files) {
   for (const CopiedFile& file : files) {
     const std::string folder = ParentOf(file.to);
     if (!file.work.empty() && folders.insert(folder).second) {
-      CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, kFolderMode));
+      CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, kPrefixFolderMode));
     }
   }
   return absl::OkStatus();

@@ -18,7 +18,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t kFolderMode = 0700;
+constexpr std::uint32_t kRedundantFolderMode = 0700;
 constexpr std::string_view kAsideStem = "damaged.", kLeavingStem = "going.";
 
 // damaged.<id>.<n>, going.<id>.<n>.
@@ -118,7 +118,7 @@ absl::StatusOr<std::string> RedundantFolder::Mark() {
 }
 
 absl::Status RedundantFolder::MakeOwnFolder(const std::string& folder) const {
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, folder, kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, folder, kRedundantFolderMode));
   return CheckOwnFolder(disk_, folder);
 }
 

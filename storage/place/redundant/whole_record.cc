@@ -17,7 +17,7 @@ constexpr std::uint64_t kBytesMax = 64u << 10;
 constexpr FramedKind kKind = {
     .magic = "CAIRNWHL", .what = "a record of a whole dataset", .version = 1, .bytes_max = kBytesMax};
 constexpr std::size_t kTextBytesMax = 4096;  // PATH_MAX of Linux
-constexpr std::uint32_t kFolderMode = 0700;
+constexpr std::uint32_t kWholeFolderMode = 0700;
 
 std::string RecordPath(const std::string& folder) {
   return folder + "/.scr/whole.cairn";
@@ -91,7 +91,7 @@ absl::StatusOr<kept::Whole> ReadWholeRecord(Disk& disk, const std::string& folde
 absl::Status MakeWholeRecord(Disk& disk, const std::string& folder, const RunId& run, const kept::Whole& record) {
   const DatasetId dataset = record.dataset();
   CAIRN_RETURN_IF_ERROR(CheckWhole(record, run, dataset));
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder + "/.scr", kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder + "/.scr", kWholeFolderMode));
   const absl::Status made = CreateFileOnce(disk, RecordPath(folder), EncodeFramed(kKind, record));
   if (!absl::IsAlreadyExists(made)) return made;
   const auto there = ReadWholeRecord(disk, folder, run, dataset);

@@ -12,12 +12,10 @@
 #include "storage/format/ftiff/codec.h"
 #include "storage/format/placement/bounds.h"
 #include "storage/format/placement/placement.h"
+#include "storage/place/modes.h"
 
 namespace cairn::view {
 namespace {
-
-constexpr std::uint32_t kFileMode = 0666;  // less the umask, as all that is for others' tools
-constexpr std::uint32_t kFolderMode = 0777;
 
 constexpr char kIndexName[] = "md.idx";
 constexpr char kMetadataName[] = "md.0";
@@ -89,8 +87,9 @@ absl::Status CompleteOne(Disk& disk, const std::string& prefix, catalogue::Catal
 // --- The folder ---
 
 absl::Status WriteOne(Disk& disk, const std::string& path, std::string_view bytes) {
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
-                         disk.Open(path, {.writable = true, .create = true, .exclusive = true, .mode = kFileMode}));
+  CAIRN_ASSIGN_OR_RETURN(
+      const std::unique_ptr<File> file,
+      disk.Open(path, {.writable = true, .create = true, .exclusive = true, .mode = kPrefixFileMode}));
   CAIRN_RETURN_IF_ERROR(file->WriteAt(0, std::as_bytes(std::span(bytes))));
   return file->Sync();
 }
@@ -134,7 +133,7 @@ absl::Status Complete(Disk& disk, const std::string& prefix, std::vector<catalog
 
 absl::Status WriteFolder(Disk& disk, const std::string& path, const ViewFiles& files) {
   const std::string work = WorkName(path);
-  CAIRN_RETURN_IF_ERROR(disk.MakeDirectory(work, kFolderMode));
+  CAIRN_RETURN_IF_ERROR(disk.MakeDirectory(work, kPrefixFolderMode));
   absl::Status status = Fill(disk, work, files);
   if (status.ok()) status = Place(disk, work, path);
   if (!status.ok()) RemoveTree(disk, work).IgnoreError();  // a work name is garbage anyway
