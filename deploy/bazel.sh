@@ -20,14 +20,20 @@ build_shown() {
     show_progress "$ahead" "$started"
 }
 
-# How many sources of the targets are to be compiled, about: those that have no object yet.
+# How many compilations of the targets are ahead, about: those that have no object yet. Of the folders that are compiled
+# together (bazel/together.bzl) ten sources are one.
 sources_ahead() {
-  local targets sources objects
+  local targets sources together grouped objects
   targets=$(printf ' + %s' "$@")
   # If this fails, the build will say why.
-  sources=$(run_bazel query --noimplicit_deps --nohost_deps \
-    "filter('[.]cc?\$', deps(${targets# + }))" 2>/dev/null | wc -l) || sources=0
+  sources=$(run_bazel query --noimplicit_deps --nohost_deps "filter('[.]cc?\$', deps(${targets# + }))" 2>/dev/null) ||
+    sources=
+  together=$(run_bazel query "kind('^_part rule', //deploy/bazel:all)" 2>/dev/null |
+    sed 's|.*:|^//|; y|.|/|; s|$|[:/]|') || together=
+  grouped=0
+  [ -z "$together" ] || grouped=$(grep -c -e "$together" <<<"$sources") || true
   objects=$(find bazel-bin/ -name '*.o' 2>/dev/null | wc -l) || objects=0
+  sources=$(($(wc -w <<<"$sources") - grouped + grouped / 10))
   echo $((sources > objects ? sources - objects : 0))
 }
 

@@ -23,6 +23,7 @@ import xml.etree.ElementTree
 
 BEGIN, END = "<!-- layers: tests/structure/layers.py reads this table -->", "<!-- end of layers -->"
 PURE, DISK = "storage/format", "storage/io"
+BUILDING = "deploy/bazel"  # parts that programs are linked of; what these may use is judged by their `deps`
 
 # `inputs`: labels of targets and files; `visibility`: as the rule gives it, empty if it leaves that to its package.
 Rule = collections.namedtuple("Rule", "label inputs visibility")
@@ -92,7 +93,7 @@ def judge_uses(rules, drawing):
         row = row_of(package_of(rule.label), drawing)
         for used in rule.inputs:
             package = package_of(used)
-            if package is None:
+            if package is None or package == BUILDING:
                 continue
             used_row = row_of(package, drawing)
             if row is None:

@@ -106,6 +106,10 @@ class GraphTest(unittest.TestCase):
     def test_what_has_no_row_is_refused_from_within_the_table(self):
         self.assertEqual(len(judged(("//storage/file/f:f", ["//tests/support:fake_disk"]))), 1)
 
+    def test_what_programs_are_linked_of_has_no_row(self):
+        self.assertEqual(judged(("//client/cli:cairn_linked", ["//client/cli:cairn_main", "//deploy/bazel:parts"])), [])
+        self.assertEqual(len(judged(("//client/cli:cairn_linked", ["//deploy:parts"]))), 1)
+
     def test_what_has_no_row_may_not_use_storage(self):
         findings = judged(("//client/library:library", ["//storage/base:ids"]))
         self.assertEqual(findings, ["//client/library:library uses //storage/base:ids, but is in no row of the table"])
