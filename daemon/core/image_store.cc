@@ -109,11 +109,11 @@ void ImageStore::Await(Wish wish, bool for_room, const std::string& what) {
 // usual, the reserve goes.
 void ImageStore::AwaitTurn(Wish wish) {
   const ImageOwnerPtr& owner = wish.owner;
-  if (wish.since == SteadyTime()) wish.since = context_.now();
-  if (CountOf(owner) <= kTakeTurns && owner->largest_ <= budget_.bytes_max() &&
-      !std::exchange(owner->reserve_tried_, true)) {
-    MakeAhead(owner, owner->largest_);
+  if (wish.since == SteadyTime()) {
+    wish.since = context_.now();
+    owner->reserve_tried_ = false;
   }
+  MakeReserve(owner);
   if (owner->reserve_due_ == 0) {
     const auto left = wish.since + Patience(owner->usual_wait_) - context_.now();
     if (left > left.zero()) {
@@ -125,6 +125,17 @@ void ImageStore::AwaitTurn(Wish wish) {
     }
   }
   Await(std::move(wish), false, "one of the rank's images, which are on their way to the cache");
+}
+
+// Once for each checkpoint that waits: what was refused would be refused again.
+void ImageStore::MakeReserve(const ImageOwnerPtr& owner) {
+  if (owner->reserve_tried_ || CountOf(owner) > kTakeTurns || !MayMakeAhead(*owner, owner->largest_)) return;
+  owner->reserve_tried_ = true;
+  MakeInPeace(owner, owner->largest_, [this, owner](std::shared_ptr<Image> image) {
+    // What is captured in others survives this daemon.
+    if (image && context_.env.deposits && !image->has_label()) image = nullptr;
+    Release(owner, std::move(image));
+  });
 }
 
 bool ImageStore::MayUseReserve(const Wish& wish) const {
@@ -142,7 +153,6 @@ void ImageStore::Give(Wish& wish, std::shared_ptr<Image> image) const {
     ImageOwner& owner = *wish.owner;
     const std::chrono::nanoseconds waited = wish.since == SteadyTime() ? 0ns : context_.now() - wish.since;
     owner.usual_wait_ += (waited - owner.usual_wait_) / kWaitsForUsual;
-    owner.reserve_tried_ = false;
     owner.out_.push_back(image);
   }
   wish.then(std::move(image));
@@ -384,7 +394,8 @@ void ImageStore::Prepare(const ImageOwnerPtr& owner) {
 
 bool ImageStore::MayMakeAhead(const ImageOwner& owner, std::uint64_t bytes) const {
   if (owner.gone_ || owner.being_made_ != 0 || context_.quiescing()) return false;
-  return budget_.used() + bytes <= budget_.bytes_max() && !Short();
+  // While wishes are tried again, those that have not been yet are not in the list.
+  return budget_.used() + bytes <= budget_.bytes_max() && !*hurry_ && !Short();
 }
 
 void ImageStore::MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes) {

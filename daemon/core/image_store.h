@@ -141,6 +141,7 @@ class ImageStore {
   bool TakeIdle(Wish& wish);
   void Await(Wish wish, bool for_room, const std::string& what);
   void AwaitTurn(Wish wish);
+  void MakeReserve(const ImageOwnerPtr& owner);
   bool MayUseReserve(const Wish& wish) const;
   std::uint64_t MakeRoom(ImageOwner& owner, std::uint64_t bytes);
   bool DropOldestKept();

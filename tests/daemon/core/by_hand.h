@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "daemon/core/context.h"
+#include "daemon/data/deposits.h"
 #include "storage/io/disk_probe.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/stepped.h"
@@ -19,7 +21,8 @@ namespace cairn {
 class ByHand {
  public:
   using Probe = std::function<absl::StatusOr<DiskSpeeds>(const std::string&, ProbeTurn, const std::function<bool()>&)>;
-  explicit ByHand(PeerAccess* peers = nullptr, Probe probe = nullptr) : peers_(peers), probe_(std::move(probe)) {}
+  explicit ByHand(PeerAccess* peers = nullptr, Probe probe = nullptr, std::shared_ptr<Deposits> deposits = nullptr)
+      : peers_(peers), probe_(std::move(probe)), deposits_(std::move(deposits)) {}
   ByHand(const ByHand&) = delete;
 
   // Each has a stepper of its own: `cache.Step()` runs the next job of the cache's pool and nothing else.
@@ -43,6 +46,7 @@ class ByHand {
   SteppedWorkPool work_{others, 1};
   PeerAccess* const peers_;
   const Probe probe_;
+  const std::shared_ptr<Deposits> deposits_;
   std::uint64_t last_random_ = 0;
   Warnings warnings_;
   Throttle yielding_{0};
@@ -68,7 +72,8 @@ class ByHand {
           .arbiters = PrefixArbiters(),
           .peers = peers_,
           .job_is_over = [this](const std::string& job) { return job_is_over != nullptr && job_is_over(job); },
-          .probe_cache_disk = probe_},
+          .probe_cache_disk = probe_,
+          .deposits = deposits_},
       .config = {},
       .phase = Phase::kServing,
       .warnings = &warnings_,

@@ -7,13 +7,17 @@
 #include <deque>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "daemon/core/call.h"
 #include "daemon/core/door.h"
 #include "daemon/core/image_store.h"
+#include "daemon/data/deposits.h"
 #include "daemon/data/image.h"
 #include "storage/base/ids.h"
+#include "storage/base/unique_fd.h"
 #include "tests/daemon/core/by_hand.h"
+#include "tests/daemon/core/lasting_deposits.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -32,8 +36,28 @@ class NobodyListens final : public Connection {
   Peer peer() const override { return {}; }
 };
 
+// Holds what two images need, and no more.
+class FewDeposits final : public Deposits {
+ public:
+  absl::StatusOr<UniqueFd> Make(std::uint64_t bytes) override {
+    if (left_ == 0) return absl::ResourceExhaustedError("too many");
+    --left_;
+    return all_.Make(bytes);
+  }
+  void GiveUp(std::uint64_t inode) override { all_.GiveUp(inode); }
+  std::vector<UniqueFd> TakeLeft() override { return {}; }
+  void NeedsTime(std::uint64_t /*seconds*/) override {}
+
+ private:
+  LastingDeposits all_;
+  int left_ = 4;  // an image and a label each
+};
+
 class ImageTurnsTest : public ::testing::Test {
  protected:
+  explicit ImageTurnsTest(std::shared_ptr<Deposits> deposits = nullptr)
+      : by_hand_(nullptr, nullptr, std::move(deposits)) {}
+
   void StartWith(std::uint64_t images) {
     store_ = std::make_unique<ImageStore>(by_hand_.context, images * kBytes);
     owner_ = store_->NewOwner(RunId(), 0);
@@ -156,6 +180,24 @@ TEST_F(ImageTurnsTest, AnotherSessionThatNeedsItsRoomGetsIt) {
   Begin();
   EXPECT_FALSE(waits_);
   EXPECT_EQ(made(), 4u);
+}
+
+class FewDepositsTest : public ImageTurnsTest {
+ protected:
+  FewDepositsTest() : ImageTurnsTest(std::make_shared<FewDeposits>()) {}
+};
+
+TEST_F(FewDepositsTest, NoReserveIsUsedThatWouldBeLostWithTheDaemon) {
+  StartWith(10);
+  Begin();
+  Begin();
+  for (const auto& image : out_) EXPECT_TRUE(image->has_label());
+  Begin();
+  Pass(std::chrono::hours(1));
+  EXPECT_TRUE(waits_);
+  EXPECT_EQ(made(), 2u);
+  Written();
+  EXPECT_FALSE(waits_);
 }
 
 }  // namespace
