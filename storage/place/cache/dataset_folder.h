@@ -96,7 +96,11 @@ absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, std::uin
 
 // The dataset is given up: nobody finds it whole any more, by whatever records are left. SCR takes it for incomplete,
 // and where the index is lost Cairn does, too. Synced. No folder: OK.
-absl::Status EraseEncodeStates(Disk& disk, const std::string& folder);
+enum class Erased : std::uint8_t {
+  kGivenUp,    // on a full disk, a record gives its name for the mark that says so
+  kToRewrite,  // for a moment: the dataset stays whole, and so do its records; on a full disk there is no mark
+};
+absl::Status EraseEncodeStates(Disk& disk, const std::string& folder, Erased why = Erased::kGivenUp);
 // Were they there once, and have been erased?
 absl::StatusOr<bool> IsGivenUp(Disk& disk, const std::string& folder);
 // Its bytes go, the mark that it was given up last of all.

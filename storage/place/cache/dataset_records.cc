@@ -24,15 +24,20 @@ std::string GivenUpPath(const std::string& folder) {
   return RecordsFolder(folder) + "/given_up.cairn";
 }
 
-// Also where there were no encode states: nobody is to go on with what failed. A full disk has no room for a new file;
-// then a record gives its name, of a dataset that needs none any more. Where nothing is, nothing comes back.
+// Also where there were no encode states: nobody is to go on with what failed. Where nothing is, nothing comes back.
+//   kResourceExhausted  a full disk has no room for a new file
 absl::Status MarkGivenUp(Disk& disk, const std::string& folder) {
-  const std::string mark = GivenUpPath(folder), records = RecordsFolder(folder);
-  const absl::Status made = disk.Open(mark, {.writable = true, .create = true, .exclusive = true}).status();
-  if (made.ok() || absl::IsAlreadyExists(made) || absl::IsNotFound(made)) return absl::OkStatus();
-  if (!absl::IsResourceExhausted(made)) return made;
+  const absl::Status made =
+      disk.Open(GivenUpPath(folder), {.writable = true, .create = true, .exclusive = true}).status();
+  return absl::IsAlreadyExists(made) || absl::IsNotFound(made) ? absl::OkStatus() : made;
+}
+
+// A record of a dataset that needs none any more gives its name for the mark.
+absl::Status MakeRecordTheMark(Disk& disk, const std::string& folder) {
+  const std::string records = RecordsFolder(folder);
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(records));
-  return names.empty() ? absl::OkStatus() : disk.Rename(fmt::format("{}/{}", records, names.front()), mark);
+  if (names.empty()) return absl::OkStatus();
+  return disk.Rename(fmt::format("{}/{}", records, names.front()), GivenUpPath(folder));
 }
 
 absl::StatusOr<FileInfo> InfoOf(Disk& disk, const std::string& path, std::uint64_t bytes) {
@@ -264,14 +269,18 @@ absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, std::uin
   return states.Run();
 }
 
-absl::Status EraseEncodeStates(Disk& disk, const std::string& folder) {
+absl::Status EraseEncodeStates(Disk& disk, const std::string& folder, Erased why) {
   bool first = true;
   for (const auto& [path, tree] : MakeEncodeStates(folder)) {
     const absl::Status erased =
         std::exchange(first, false) ? disk.Rename(path, GivenUpPath(folder)) : disk.Remove(path);
     if (!erased.ok() && !absl::IsNotFound(erased)) return erased;
   }
-  CAIRN_RETURN_IF_ERROR(MarkGivenUp(disk, folder));
+  absl::Status marked = MarkGivenUp(disk, folder);
+  if (absl::IsResourceExhausted(marked)) {
+    marked = why == Erased::kToRewrite ? absl::OkStatus() : MakeRecordTheMark(disk, folder);
+  }
+  CAIRN_RETURN_IF_ERROR(marked);
   const absl::Status synced = disk.SyncDirectory(RecordsFolder(folder));
   return absl::IsNotFound(synced) ? absl::OkStatus() : synced;
 }

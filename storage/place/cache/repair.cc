@@ -92,7 +92,7 @@ absl::Status RepairRecords(Disk& disk, const std::string& folder, const std::str
       !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
   }
-  CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk, folder));
+  CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk, folder, Erased::kToRewrite));
   for (const StoredCatalogue* stored : anew) {
     CAIRN_RETURN_IF_ERROR(RewriteRankRecords(disk, folder, prefix, descriptor, *stored, sets));
   }

@@ -115,6 +115,15 @@ TEST_F(CacheRepairTest, AnyRecordThatIsLostOrDamagedIsMadeAnew) {
   }
 }
 
+// Of a whole dataset: no record is sacrificed for the mark of one that was given up.
+TEST_F(CacheRepairTest, AFullDiskCostsNoRecord) {
+  for (const char* name : {"reddescmap.er.er", "reddesc.er.er"}) Do(Damage::kMissing, records_ + name);
+  disk_.FailOn({.op = FakeOp::kOpen,
+                .path_part = "given_up.cairn",
+                .status = absl::ResourceExhaustedError("no room for another file")});
+  ExpectMended("reddescmap.er.er: missing");
+}
+
 TEST_F(CacheRepairTest, ARecordThatSaysSomethingElseIsMadeAnew) {
   const auto change = [&](const std::string& name, const std::function<void(kvtree::Tree&)>& how) {
     kvtree::Tree tree = TreeAt(records_ + name);
