@@ -75,6 +75,7 @@ class WithSupervisor final : public Deposits {
 
   void NeedsTime(std::uint64_t seconds) override {
     until_ = SteadyNow() + std::chrono::seconds(seconds);
+    const absl::MutexLock lock(&starting_);
     if (teller_.joinable()) return;
     teller_ = std::thread([this] {
       pollfd ending{.fd = ending_.get(), .events = POLLIN, .revents = 0};
@@ -105,6 +106,7 @@ class WithSupervisor final : public Deposits {
   std::vector<std::uint64_t> pending_ ABSL_GUARDED_BY(pending_mutex_);
   std::atomic<std::chrono::steady_clock::time_point> until_{std::chrono::steady_clock::time_point()};
   const UniqueFd ending_{::eventfd(0, EFD_CLOEXEC)};
+  absl::Mutex starting_;
   std::thread teller_;
 };
 
