@@ -172,7 +172,7 @@ Salvage::Salvage(std::shared_ptr<Deposits> deposits, WorkPool& pool,
   if (!deposits_) return;
   const absl::MutexLock lock(&mutex_);
   ReadLabels(deposits_->TakeLeft());
-  any_left_ = !left_.empty();
+  Count();
 }
 
 void Salvage::ReadLabels(std::vector<UniqueFd> left) {
@@ -214,12 +214,12 @@ bool Salvage::Has(const RunId& run) const {
 }
 
 // By a clock that may have been set meanwhile, and by what a label says: neither makes it last.
-bool Salvage::IsKept(const scr::Descriptor& descriptor) const {
+bool Salvage::IsKept(std::int64_t since_us) const {
   using std::chrono::microseconds;
   const std::int64_t kept_us = microseconds(kKeptFor).count();
   const std::int64_t now_us = std::chrono::duration_cast<microseconds>(wall_().time_since_epoch()).count();
   std::int64_t age_us = 0;
-  return !__builtin_sub_overflow(now_us, descriptor.created_us, &age_us) && age_us > -kept_us && age_us < kept_us;
+  return !__builtin_sub_overflow(now_us, since_us, &age_us) && age_us > -kept_us && age_us < kept_us;
 }
 
 // Whatever becomes of the memory: what has come to be of the dataset by then is not to come back.
@@ -230,12 +230,10 @@ void Salvage::GiveUp(const Left& left) {
 }
 
 bool Salvage::Waits(const Left& left, std::vector<std::string>& warnings) {
-  const bool kept = IsKept(DescriptorOf(left.part));
-  warnings.push_back(fmt::format("{}: {}", WhatIs(left.part),
-                                 kept ? "kept until its run can be opened, or for the next start"
-                                      : "dropped: its run's folder could not be looked at for a day"));
-  if (!kept) GiveUp(left);
-  return kept;
+  if (IsKept(left.part.created_us)) return true;
+  warnings.push_back(fmt::format("{}: dropped: its run's folder could not be looked at for a day", WhatIs(left.part)));
+  GiveUp(left);
+  return false;
 }
 
 std::vector<std::string> Salvage::DropStrangers(const std::set<RunId>& unread, bool all_runs_known) {
@@ -244,47 +242,97 @@ std::vector<std::string> Salvage::DropStrangers(const std::set<RunId>& unread, b
   for (const std::uint64_t inode : std::exchange(nothing_in_, {})) deposits_->GiveUp(inode);
   std::erase_if(left_, [&](const Left& left) {
     const auto is_its_run = [&left](const RunId& run) { return run.Hex() == left.part.catalogue.run(); };
-    if (!all_runs_known || std::ranges::any_of(unread, is_its_run)) return !Waits(left, warnings);
+    if (!all_runs_known || std::ranges::any_of(unread, is_its_run)) {
+      if (!Waits(left, warnings)) return true;
+      warnings.push_back(fmt::format("{}: kept until its run can be opened, or for the next start", WhatIs(left.part)));
+      return false;
+    }
     warnings.push_back(fmt::format("{}: dropped: it is for no run of this cache", WhatIs(left.part)));
     GiveUp(left);
     return true;
   });
-  any_left_ = !left_.empty();
+  Count();
   return warnings;
 }
 
+absl::StatusOr<std::vector<std::string>> Salvage::DropOld() {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<std::string> warnings;
+  std::erase_if(left_, [&](const Left& left) { return !Waits(left, warnings); });
+  Count();
+  return warnings;
+}
+
+// What is left of one run, while it is made whole: nobody else has to wait for that.
+class Salvage::OfRun {
+ public:
+  OfRun(Salvage& salvage, const RunId& run) : salvage_(salvage) {
+    const absl::MutexLock lock(&salvage_.mutex_);
+    for (auto at = salvage_.left_.begin(); at != salvage_.left_.end();) {
+      const auto one = at++;
+      if (one->part.catalogue.run() == run.Hex()) left.splice(left.end(), salvage_.left_, one);
+    }
+    taken_ = left.size();
+    salvage_.in_work_ += taken_;
+  }
+  ~OfRun() {
+    const absl::MutexLock lock(&salvage_.mutex_);
+    salvage_.left_.splice(salvage_.left_.end(), left);
+    salvage_.in_work_ -= taken_;
+    salvage_.Count();
+  }
+  OfRun(const OfRun&) = delete;
+
+  std::list<Left> left;
+
+ private:
+  Salvage& salvage_;
+  std::size_t taken_ = 0;
+};
+
 // Not of what the run was before: a copy of the prefix has that, too, and a dataset of its own under the same number.
-absl::StatusOr<Salvage::Datasets> Salvage::FindDatasets(CacheFolder& folder) {
+absl::Status Salvage::Into(CacheFolder& folder, std::vector<std::string>& warnings) {
+  if (!deposits_) return absl::OkStatus();
+  OfRun mine(*this, folder.record().run.run);
   Datasets datasets;
-  CAIRN_ASSIGN_OR_RETURN(std::vector<scr::Descriptor> unfinished, folder.FindUnfinished());
-  for (scr::Descriptor& one : unfinished) datasets[one.id].descriptor = std::move(one);
-  const std::string run = folder.record().run.run.Hex();
-  for (const Left& left : left_) {
-    if (run != left.part.catalogue.run()) continue;
+  const absl::StatusOr<CacheFolder::Unfinished> unfinished = folder.FindUnfinished();
+  absl::Status passing = unfinished.status();
+  const auto note = [&passing](const absl::Status& status) {
+    if (passing.ok()) passing = status;
+  };
+  if (unfinished.ok()) {
+    for (const scr::Descriptor& one : unfinished->datasets) datasets[one.id].descriptor = one;
+  }
+  for (const Left& left : mine.left) {
     Found& found = datasets[left.part.catalogue.dataset()];
     if (found.parts.empty()) found.descriptor = DescriptorOf(left.part);
     found.parts.push_back(&left);
   }
-  return datasets;
+  for (const auto& [id, found] : datasets) {
+    const absl::Status status = Try(folder, found, warnings);
+    note(status);
+    if (status.ok()) std::erase_if(mine.left, [&found = found](const Left& left) { return found.Has(left); });
+  }
+  if (!unfinished.ok()) return passing;
+  for (const auto& [id, why] : unfinished->unread) {
+    if (!datasets.contains(id)) note(Skip(folder, id, why, warnings));
+  }
+  return passing;
 }
 
-absl::Status Salvage::Into(CacheFolder& folder, std::vector<std::string>& warnings) {
-  if (!deposits_) return absl::OkStatus();
-  const absl::MutexLock lock(&mutex_);
-  const absl::StatusOr<Datasets> datasets = FindDatasets(folder);
-  absl::Status passing = datasets.status();
-  if (datasets.ok()) {
-    for (const auto& [id, found] : *datasets) {
-      const absl::Status status = Try(folder, found, warnings);
-      if (passing.ok()) passing = status;
-      if (status.ok()) std::erase_if(left_, [&found](const Left& left) { return found.Has(left); });
-    }
-  } else {
-    const std::string run = folder.record().run.run.Hex();
-    std::erase_if(left_, [&](const Left& left) { return left.part.catalogue.run() == run && !Waits(left, warnings); });
+// Nobody knows of how many ranks it is, nor when it was begun: but if one is lacking among those that are stored, and
+// no image is left, it was never whole; and its folder has not changed since its last rank was stored.
+absl::Status Salvage::Skip(CacheFolder& folder, DatasetId id, const absl::Status& why,
+                           std::vector<std::string>& warnings) {
+  const absl::StatusOr<std::set<Rank>> ranks = folder.FindRanks(id);
+  const absl::StatusOr<FileInfo> info = folder.disk().Info(folder.DatasetPath(id));
+  const bool perhaps_all = !ranks.ok() || (!ranks->empty() && *ranks->rbegin() == ranks->size() - 1);
+  if (perhaps_all && info.ok() && IsKept(std::int64_t{info->mtime.tv_sec} * 1'000'000)) {
+    return Annotate(why, fmt::format("{}: dataset {}, which the last daemon had begun, is kept", folder.path(), id));
   }
-  any_left_ = !left_.empty();
-  return passing;
+  warnings.push_back(fmt::format("{}: dataset {}, which the last daemon had begun, cannot be taken up: {}",
+                                 folder.path(), id, MessageOf(why)));
+  return absl::OkStatus();
 }
 
 // OK: it was made whole, or given up, which `warnings` say.
@@ -292,7 +340,7 @@ absl::Status Salvage::Try(CacheFolder& folder, const Found& found, std::vector<s
   for (const Left* left : found.parts) CountTry(left->label_fd.get(), 1);
   const absl::Status whole = Caught([&] { return MakeWhole(folder, found); });
   const std::string what = fmt::format("{}: {}", folder.path(), NameOf(found.descriptor));
-  if (MayPass(whole) && IsKept(found.descriptor)) {
+  if (MayPass(whole) && IsKept(found.descriptor.created_us)) {
     for (const Left* left : found.parts) {
       if (!IsUnexplained(whole)) CountTry(left->label_fd.get(), -1);
     }
@@ -302,8 +350,11 @@ absl::Status Salvage::Try(CacheFolder& folder, const Found& found, std::vector<s
     spdlog::info("{}, which the last daemon had captured, is taken up: it is local", what);
   } else if (absl::IsAlreadyExists(whole)) {  // it was whole, and its labels not cleared yet
     spdlog::info("{}, of which labels are left: {}", what, MessageOf(whole));
-  } else {
+  } else if (const absl::Status dropped = folder.Drop(found.descriptor.id); dropped.ok()) {
     warnings.push_back(fmt::format("{}, which the last daemon had begun, is dropped: {}", what, MessageOf(whole)));
+  } else {
+    warnings.push_back(fmt::format("{}, which the last daemon had begun, is not taken up: {}. Its folder is kept: {}",
+                                   what, MessageOf(whole), MessageOf(dropped)));
   }
   for (const Left* left : found.parts) GiveUp(*left);
   return absl::OkStatus();

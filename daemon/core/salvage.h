@@ -1,6 +1,6 @@
 // What the daemon before this one had only captured, taken up: images and labels that were left, and what of their
 // datasets lies in the cache already, become datasets that are whole in the cache. README.md, "Taken up after a crash".
-// Blocks. Thread-safe; one run at a time.
+// Blocks. Thread-safe; each run by one at a time.
 #ifndef CAIRN_DAEMON_CORE_SALVAGE_H_
 #define CAIRN_DAEMON_CORE_SALVAGE_H_
 
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -49,9 +50,11 @@ class Salvage {
   // Makes whole what it can of this run's datasets. What was not made whole, and why, is added to `warnings`.
   // REQUIRES: the folder's Load comes after it.
   // An error is the disk's or the machine's, which may pass: what is left stays so, and the next call, here or in the
-  // next daemon, tries again. Load must not be called then: it would remove the parts that are in the folder.
+  // next daemon, tries again. Load must not be called then: it would remove the parts that are in the folder. Only what
+  // all ranks may have captured, and no longer than kKeptFor, is a reason for an error; one dataset's is none not to
+  // try the others.
   absl::Status Into(CacheFolder& folder, std::vector<std::string>& warnings);
-  // Is anything left of this run?
+  // Is anything left of this run? REQUIRES: Into does not make it whole now.
   bool Has(const RunId& run) const;
   // Of none? Does not wait for those who make something whole.
   bool empty() const { return !any_left_; }
@@ -60,6 +63,8 @@ class Salvage {
   // the cache are known. Before this call nothing is given up but by Into: a start that does not get here leaves it to
   // the next. What this and the labels that were read come to, for the log.
   std::vector<std::string> DropStrangers(const std::set<RunId>& unread, bool all_runs_known);
+  // After it: of what waits for its run to be opened, what was kept for long enough is dropped. What, for the log.
+  absl::StatusOr<std::vector<std::string>> DropOld();
 
  private:
   struct Left {
@@ -75,13 +80,16 @@ class Salvage {
     bool Has(const Left& left) const { return std::ranges::find(parts, &left) != parts.end(); }
   };
   using Datasets = std::map<DatasetId, Found>;
+  class OfRun;
 
   void ReadLabels(std::vector<UniqueFd> left) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<Datasets> FindDatasets(CacheFolder& folder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsKept(const scr::Descriptor& descriptor) const;
+  void Count() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { any_left_ = !left_.empty() || in_work_ > 0; }
+  bool IsKept(std::int64_t since_us) const;
   void GiveUp(const Left& left);
-  // Of a run whose folder cannot be looked at now. False: for too long; then it is given up.
+  // False: its run's folder could not be looked at for too long; then it is given up.
   bool Waits(const Left& left, std::vector<std::string>& warnings);
+  // OK: nothing is lost by going on without it.
+  absl::Status Skip(CacheFolder& folder, DatasetId id, const absl::Status& why, std::vector<std::string>& warnings);
   absl::Status Try(CacheFolder& folder, const Found& found, std::vector<std::string>& warnings);
   absl::Status MakeWhole(CacheFolder& folder, const Found& found);
   absl::Status Store(CacheFolder& folder, const Left& left);
@@ -92,6 +100,7 @@ class Salvage {
   std::atomic<bool> any_left_{false};
   mutable absl::Mutex mutex_;
   std::list<Left> left_ ABSL_GUARDED_BY(mutex_);
+  std::size_t in_work_ ABSL_GUARDED_BY(mutex_) = 0;                // taken out of left_ by Into
   std::vector<std::uint64_t> nothing_in_ ABSL_GUARDED_BY(mutex_);  // inodes of what holds nothing
   std::vector<std::string> unbelieved_ ABSL_GUARDED_BY(mutex_);    // labels, and why
 };

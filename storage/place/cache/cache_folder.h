@@ -111,8 +111,13 @@ class CacheFolder : public DatasetStore {
 
   // --- Before Load: what a daemon that was killed has begun ---
   // Datasets of checkpoint files that are not whole and were not given up, of which some ranks are committed. Where the
-  // index is damaged: none. Only looks. Errors are the disk's: there may be others.
-  virtual absl::StatusOr<std::vector<scr::Descriptor>> FindUnfinished() = 0;
+  // index is damaged: none. Only looks. Errors are the disk's, for the folder as a whole.
+  struct Unfinished {
+    std::vector<scr::Descriptor> datasets;
+    // The disk does not let anybody see whether these are such, and why. Load leaves their folders alone.
+    std::map<DatasetId, absl::Status> unread;
+  };
+  virtual absl::StatusOr<Unfinished> FindUnfinished() = 0;
   // The ranks that may be committed: each that has a catalogue in the dataset's folder, sound or not. Only looks.
   virtual absl::StatusOr<std::set<Rank>> FindRanks(DatasetId id) = 0;
   // It is open as after Begin, with those ranks committed that were so soundly: these are returned. The rest may be
@@ -120,6 +125,9 @@ class CacheFolder : public DatasetStore {
   //   kAlreadyExists       it is whole here, or the folder is SCR's own
   //   kFailedPrecondition  what lies there was given up, or is of another dataset
   virtual absl::StatusOr<std::vector<Rank>> TakeUp(const scr::Descriptor& descriptor) = 0;
+  // It is given up: OK: it does not come back, and Load removes it, the bytes first. What is whole stays so: OK.
+  //   kAlreadyExists  the folder is SCR's own
+  virtual absl::Status Drop(DatasetId id) = 0;
 
   // Of DatasetStore: after an error of Begin nothing is left that the next Load would not remove. Complete: encode
   // states, then COMPLETE 1; OK: the dataset is at `local`. Remove takes away damaged files that SetAside kept, too.

@@ -66,7 +66,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   }
 
   absl::StatusOr<CacheLoad> Load() override {
-    CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, prefix(), record().run, index_));
+    CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, prefix(), record().run, Unread(), index_));
     if (auto asides = FindAsides(); asides.ok()) {
       load.asides = *std::move(asides);
     } else {
@@ -89,9 +89,10 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::StatusOr<std::vector<Aside>> FindAsides() override { return cairn::FindAsides(disk_, path_, index_.Entries()); }
   absl::Status RemoveAside(const Aside& aside) override;
 
-  absl::StatusOr<std::vector<scr::Descriptor>> FindUnfinished() override;
+  absl::StatusOr<Unfinished> FindUnfinished() override;
   absl::StatusOr<std::set<Rank>> FindRanks(DatasetId id) override;
   absl::StatusOr<std::vector<Rank>> TakeUp(const scr::Descriptor& descriptor) override;
+  absl::Status Drop(DatasetId id) override;
   absl::Status Begin(const scr::Descriptor& descriptor) override;
   absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) override;
   absl::Status CommitRanks(std::span<const Part> parts) override;
@@ -128,8 +129,12 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::Status CheckCatalogue(const catalogue::Catalogue& catalogue);
   // kAlreadyExists: what lies under this number is SCR's own.
   absl::Status CheckNotScrs(DatasetId id);
+  std::set<DatasetId> Unread() const {
+    const absl::MutexLock lock(&mutex_);
+    return unread_;
+  }
   // Of FindUnfinished and TakeUp. kNotFound: it is none that can be taken up.
-  absl::StatusOr<scr::Descriptor> Unfinished(DatasetId id);
+  absl::StatusOr<scr::Descriptor> LookAtUnfinished(DatasetId id);
   absl::StatusOr<std::map<Rank, StoredCatalogue>> FindStored(const scr::Descriptor& descriptor,
                                                              const std::vector<std::string>& names);
   absl::Status GiveUp(DatasetId id);
@@ -179,6 +184,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   mutable absl::Mutex mutex_;
   std::map<DatasetId, Open> open_ ABSL_GUARDED_BY(mutex_);
   std::set<DatasetId> changing_ ABSL_GUARDED_BY(mutex_);
+  std::set<DatasetId> unread_ ABSL_GUARDED_BY(mutex_);  // of FindUnfinished
   absl::CondVar changed_;  // one of these is not any more
   std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,4 +1,4 @@
-// FindUnfinished, FindRanks and TakeUp of cache_folder.h: datasets that a daemon which was killed has begun.
+// FindUnfinished, FindRanks, TakeUp and Drop of cache_folder.h: datasets that a daemon which was killed has begun.
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,24 +66,27 @@ absl::Status RemoveRest(Disk& disk, const std::string& folder, const std::vector
 
 }  // namespace
 
-absl::StatusOr<std::vector<scr::Descriptor>> CacheFolderOnDisk::FindUnfinished() {
-  std::vector<scr::Descriptor> found;
+absl::StatusOr<CacheFolder::Unfinished> CacheFolderOnDisk::FindUnfinished() {
+  Unfinished found;
   if (!index_.CheckWritable().ok()) return found;  // which datasets are whole is not known before Load
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(path_));
   for (const std::string& name : names) {
     const auto id = DatasetOfRecords(name);
     if (!id || index_.ContainsOwn(*id)) continue;
-    auto descriptor = Unfinished(*id);
+    auto descriptor = LookAtUnfinished(*id);
     if (descriptor.ok()) {
-      found.push_back(*std::move(descriptor));
+      found.datasets.push_back(*std::move(descriptor));
     } else if (MayPass(descriptor.status())) {
-      return descriptor.status();
+      found.unread[*id] = descriptor.status();
     }
   }
+  const absl::MutexLock lock(&mutex_);
+  unread_.clear();
+  for (const auto& [id, why] : found.unread) unread_.insert(id);
   return found;
 }
 
-absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::Unfinished(DatasetId id) {
+absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::LookAtUnfinished(DatasetId id) {
   const std::string folder = DatasetPath(id);
   CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
   CAIRN_ASSIGN_OR_RETURN(const bool given_up, IsGivenUp(disk_, folder));
@@ -162,6 +165,17 @@ absl::StatusOr<std::vector<Rank>> CacheFolderOnDisk::TakeUp(const scr::Descripto
   const absl::MutexLock lock(&mutex_);
   open_[id] = std::move(open);
   return ranks;
+}
+
+absl::Status CacheFolderOnDisk::Drop(DatasetId id) {
+  // Where the index is damaged, Load moves aside what cannot be shown to be whole.
+  if (!index_.CheckWritable().ok() || index_.ContainsOwn(id)) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
+  Forget(id);
+  CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk_, DatasetPath(id)));
+  const absl::MutexLock lock(&mutex_);
+  unread_.erase(id);
+  return absl::OkStatus();
 }
 
 }  // namespace cairn

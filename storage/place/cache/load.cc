@@ -21,8 +21,9 @@ constexpr std::size_t kRepairsNamed = 8;  // of a dataset
 
 class Loader {
  public:
-  Loader(Disk& disk, const std::string& path, const std::string& prefix, const RunIdentity& run, CacheIndex& index)
-      : disk_(disk), path_(path), prefix_(prefix), run_(run), index_(index) {}
+  Loader(Disk& disk, const std::string& path, const std::string& prefix, const RunIdentity& run,
+         const std::set<DatasetId>& unread, CacheIndex& index)
+      : disk_(disk), path_(path), prefix_(prefix), run_(run), unread_(unread), index_(index) {}
 
   absl::StatusOr<CacheLoad> Run() {
     CAIRN_RETURN_IF_ERROR(LookAround());
@@ -53,12 +54,14 @@ class Loader {
   absl::Status MoveFolderAside(DatasetId id, std::string_view why);
   absl::Status ForgetEntries();
   void RemoveFolders();
+  absl::Status RemoveRest(DatasetId id);
   void RemoveWorkFiles(const std::string& folder);
 
   Disk& disk_;
   const std::string& path_;
   const std::string& prefix_;
   const RunIdentity& run_;
+  const std::set<DatasetId>& unread_;
   CacheIndex& index_;
   CacheLoad load_;
   std::set<DatasetId> folders_;     // there, and nothing was decided about them yet
@@ -229,6 +232,10 @@ absl::Status Loader::ForgetEntries() {
 
 void Loader::RemoveFolders() {
   for (const DatasetId id : folders_) {
+    if (unread_.contains(id)) {
+      Warn(fmt::format("{}: cannot be read now; left alone", FolderOf(id)));
+      continue;
+    }
     const auto scrs = IsScrs(disk_, FolderOf(id));
     if (!scrs.ok()) {
       Warn(fmt::format("{}: cannot be read now: {}", FolderOf(id), MessageOf(scrs.status())));
@@ -239,7 +246,7 @@ void Loader::RemoveFolders() {
       continue;
     }
     if (!forget_.contains(id)) load_.removed.push_back(id);
-    if (const absl::Status status = RemoveGivenUp(disk_, FolderOf(id)); !status.ok()) {
+    if (const absl::Status status = RemoveRest(id); !status.ok()) {
       Warn(fmt::format("rest of dataset {}: {}", id, MessageOf(status)));
     }
   }
@@ -249,6 +256,12 @@ void Loader::RemoveFolders() {
       Warn(fmt::format("{}/{}: {}", path_, name, MessageOf(status)));
     }
   }
+}
+
+// Marked first: else what a crash leaves of it could be made whole by the next start.
+absl::Status Loader::RemoveRest(DatasetId id) {
+  CAIRN_RETURN_IF_ERROR(Annotate(EraseEncodeStates(disk_, FolderOf(id)), "kept, since it cannot be marked"));
+  return RemoveGivenUp(disk_, FolderOf(id));
 }
 
 void Loader::RemoveWorkFiles(const std::string& folder) {
@@ -269,8 +282,8 @@ std::string DatasetFolderName(DatasetId id) {
 }
 
 absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix,
-                                    const RunIdentity& run, CacheIndex& index) {
-  return Loader(disk, path, prefix, run, index).Run();
+                                    const RunIdentity& run, const std::set<DatasetId>& unread, CacheIndex& index) {
+  return Loader(disk, path, prefix, run, unread, index).Run();
 }
 
 }  // namespace cairn

@@ -5,6 +5,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <set>
 #include <string>
 
 #include "storage/base/ids.h"
@@ -17,9 +18,9 @@ namespace cairn {
 
 std::string DatasetFolderName(DatasetId id);  // scr.dataset.<id>
 
-// As CacheFolder::Load, of the folder `path`, whose index `index` is.
+// As CacheFolder::Load, of the folder `path`, whose index `index` is. `unread`: without an entry, and left alone.
 absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix,
-                                    const RunIdentity& run, CacheIndex& index);
+                                    const RunIdentity& run, const std::set<DatasetId>& unread, CacheIndex& index);
 
 }  // namespace cairn
 

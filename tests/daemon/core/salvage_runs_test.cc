@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "daemon/core/salvage.h"
+#include "proto/catalogue.pb.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
 #include "storage/base/path.h"
 #include "storage/base/user_name.h"
+#include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
 #include "storage/place/cache/cache_folder.h"
 #include "storage/place/prefix/prefix.h"
@@ -86,6 +88,28 @@ class SalvageRunsTest : public ::testing::Test {
     return client.Open({});
   }
 
+  // A dataset of the sick run, of which these ranks of two are stored, and nobody can read what it is.
+  void LeaveUnreadable(DatasetId id, const std::vector<Rank>& ranks) {
+    const auto folder =
+        CacheFolder::Open(disk_, harness_.config.cache.path, UserName(), "run", RunIdentity(sick_.run), "/run");
+    ASSERT_OK(folder.status());
+    const std::string path = (*folder)->DatasetPath(id);
+    scr::Descriptor descriptor;
+    descriptor.id = id, descriptor.name = "ckpt", descriptor.created_us = 1'700'000'000'000'000;
+    descriptor.user = "alice", descriptor.job_id = "run", descriptor.mark = "m";
+    descriptor.launch = 2, descriptor.step = 40, descriptor.ranks = 2;
+    ASSERT_OK((*folder)->Begin(descriptor));
+    for (const Rank rank : ranks) {
+      catalogue::Catalogue catalogue = CapturedPartOf(sick_.run, id, rank, 2).catalogue;
+      catalogue.clear_variables();
+      catalogue.set_step(40);
+      ASSERT_OK((*folder)->CommitRank(catalogue, ""));
+    }
+    ASSERT_OK(disk_.SetModeAndTimes(path, 0700, {}, {.tv_sec = 1'700'000'000, .tv_nsec = 0}));
+    disk_.FailOn({.op = FakeOp::kRead, .path_part = path + "/.scr/filemap_", .times = 100'000});
+    unreadable_ = path;
+  }
+
   void RefuseOneOf(const OneRun& sick, const OneRun& sound) {
     disk_.FailOn({.op = FakeOp::kSync, .path_part = sick.dataset + "/", .times = 1000});
     const absl::Status started = harness_.Start();
@@ -100,6 +124,7 @@ class SalvageRunsTest : public ::testing::Test {
   CoreHarness harness_{&disk_, nullptr};
   const std::shared_ptr<LastingDeposits> held_ = std::make_shared<LastingDeposits>();
   OneRun sick_, sound_;
+  std::string unreadable_;
 };
 
 TEST_F(SalvageRunsTest, BothAreTakenUp) {
@@ -127,8 +152,34 @@ TEST_F(SalvageRunsTest, AFolderThatCannotBeLookedAtForADayHoldsUpNoStart) {
   now_ += Salvage::kKeptFor;
   disk_.FailOn({.op = FakeOp::kList, .path_part = sick_.folder, .times = 1000});
   ASSERT_OK(harness_.Start());
-  EXPECT_TRUE(harness_.Warned("could not be looked at for a day"));
+  EXPECT_TRUE(harness_.Warned("is not taken up: "));
   EXPECT_THAT(Whole(), ElementsAre(8));
+  EXPECT_EQ(held_->size(), 0u);
+}
+
+// It may be the newest that the run has, so nobody is to restart without it; but the others are taken up.
+TEST_F(SalvageRunsTest, ADatasetThatCannotBeReadKeepsItsRunBackForADay) {
+  LeaveUnreadable(5, {0, 1});
+  ASSERT_OK(harness_.Start());
+  EXPECT_EQ(held_->size(), 0u);
+  EXPECT_THAT(Whole(), ElementsAre(8));
+  const local::Reply reply = OpenSick();
+  EXPECT_EQ(CodeOfReply(reply), local::UNAVAILABLE);
+  EXPECT_THAT(reply.status().message(), HasSubstr("dataset 5, which the last daemon had begun, is kept: "));
+  harness_.Stop();
+  now_ += Salvage::kKeptFor;
+  ASSERT_OK(harness_.Start());
+  EXPECT_TRUE(harness_.Warned("dataset 5, which the last daemon had begun, cannot be taken up: "));
+  EXPECT_TRUE(harness_.Warned("cannot be read now; left alone"));
+  EXPECT_THAT(Whole(), UnorderedElementsAre(7, 8));
+  EXPECT_TRUE(harness_.IsThere(disk_, unreadable_ + "/rank_0.cat"));
+}
+
+TEST_F(SalvageRunsTest, ADatasetThatNotAllRanksHadStoredKeepsNothingBack) {
+  LeaveUnreadable(5, {1});
+  ASSERT_OK(harness_.Start());
+  EXPECT_TRUE(harness_.Warned("cannot be read now; left alone"));
+  EXPECT_THAT(Whole(), UnorderedElementsAre(7, 8));
   EXPECT_EQ(held_->size(), 0u);
 }
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <set>
 #include <span>
@@ -300,6 +301,60 @@ TEST_F(SalvageTest, WhatIsOfARunThatCannotBeReadForADayIsDropped) {
   EXPECT_THAT(Read()->DropStrangers({run_}, /*all_runs_known=*/true),
               ElementsAre(HasSubstr("dropped: its run's folder could not be looked at for a day")));
   EXPECT_EQ(held_->size(), 0u);
+}
+
+// It is made whole in one of the threads that others' openings need, too.
+TEST_F(SalvageTest, NoRunWaitsForAnother) {
+  const RunId other = RunId::Random();
+  Leave(Part(0, 1));
+  LeaveCaptured(*held_, CapturedPartOf(other, kId, 0, 1));
+  const auto folder = Open();
+  const auto other_folder = CacheFolder::Open(*disk_, path_, "alice", "other", RunIdentity(other), "/other");
+  ASSERT_OK(other_folder.status());
+  const auto salvage = Read();
+  std::vector<std::string> warnings, others_warnings;
+  std::future<absl::Status> others;
+  held_->before_change = [&, first = true]() mutable {
+    if (!std::exchange(first, false)) return;
+    others = std::async(std::launch::async, [&] { return salvage->Into(**other_folder, others_warnings); });
+    EXPECT_EQ(others.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+    EXPECT_FALSE(salvage->empty()) << "this run's is in work";
+  };
+  EXPECT_OK(salvage->Into(*folder, warnings));
+  EXPECT_OK(others.get());
+  EXPECT_TRUE(salvage->empty());
+  EXPECT_THAT(warnings, IsEmpty());
+  EXPECT_THAT(others_warnings, IsEmpty());
+  EXPECT_EQ(held_->size(), 0u);
+  ExpectWhole(*folder, {0});
+  ExpectWhole(**other_folder, {0});
+}
+
+TEST_F(SalvageTest, WhatWaitsForItsRunIsDroppedWhenItIsOld) {
+  Leave(Part(0, 1));
+  const auto salvage = Read();
+  salvage->DropStrangers({run_}, /*all_runs_known=*/true);
+  now_ += Salvage::kKeptFor - std::chrono::seconds(1);
+  ASSERT_OK_AND_ASSIGN(std::vector<std::string> dropped, salvage->DropOld());
+  EXPECT_THAT(dropped, IsEmpty());
+  EXPECT_FALSE(salvage->empty());
+  now_ += std::chrono::seconds(1);
+  ASSERT_OK_AND_ASSIGN(dropped, salvage->DropOld());
+  EXPECT_THAT(dropped, ElementsAre(HasSubstr("dropped: its run's folder could not be looked at for a day")));
+  EXPECT_TRUE(salvage->empty());
+  EXPECT_EQ(held_->size(), 0u);
+}
+
+// All of its ranks' parts are stored: without a mark the next start would make it whole.
+TEST_F(SalvageTest, WhatIsDroppedDoesNotComeBack) {
+  StoreInFolder(2, 2);
+  now_ += Salvage::kKeptFor;
+  std::vector<std::string> warnings;
+  EXPECT_OK(IntoFull(*Read(), *Open(), warnings, /*bytes_max=*/0));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("is dropped: ")));
+  const auto folder = Open();  // Load was never called
+  EXPECT_THAT(Start(*folder), IsEmpty());
+  ExpectNothing(*folder);
 }
 
 // However many starts there are in that day.

@@ -36,7 +36,8 @@ class CacheTakeUpTest : public CacheFolderTest {
     const auto found = folder.FindUnfinished();
     EXPECT_OK(found.status());
     if (!found.ok()) return ids;
-    for (const scr::Descriptor& descriptor : *found) ids.push_back(descriptor.id);
+    EXPECT_THAT(found->unread, IsEmpty());
+    for (const scr::Descriptor& descriptor : found->datasets) ids.push_back(descriptor.id);
     return ids;
   }
 };
@@ -85,10 +86,32 @@ TEST_F(CacheTakeUpTest, ADiskThatDoesNotAnswerIsNotTakenForNothingBeingThere) {
     SCOPED_TRACE(static_cast<int>(op));
     const auto folder = Open();
     disk_.FailOn({.op = op, .path_part = records, .times = 1000});
-    EXPECT_STATUS(absl::StatusCode::kUnavailable, folder->FindUnfinished(), "injected");
+    ASSERT_OK_AND_ASSIGN(const auto found, folder->FindUnfinished());
+    EXPECT_THAT(found.datasets, IsEmpty());
+    ASSERT_EQ(found.unread.size(), 1u);
+    EXPECT_STATUS(absl::StatusCode::kUnavailable, found.unread.at(kId), "injected");
     disk_.ClearFaults();
     EXPECT_EQ(Unfinished(*folder), Ids({kId}));
   }
+}
+
+// It says nothing of the others; and nothing says that this one is not worth its bytes.
+TEST_F(CacheTakeUpTest, OneThatCannotBeReadHidesNoOtherAndIsLeftAlone) {
+  Leave({0, 1});
+  const auto folder = Open();
+  ASSERT_OK(folder->Begin(TestDescriptor(kId + 1, 2)));
+  ASSERT_OK(CommitRank(*folder, kId + 1, 0, 2));
+  disk_.FailOn({.op = FakeOp::kRead, .path_part = folder->DatasetPath(kId) + "/.scr/filemap_", .times = 1000});
+  const auto opened = Open();
+  ASSERT_OK_AND_ASSIGN(const auto found, opened->FindUnfinished());
+  ASSERT_EQ(found.datasets.size(), 1u);
+  EXPECT_EQ(found.datasets.front().id, kId + 1);
+  EXPECT_TRUE(found.unread.contains(kId));
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, opened->Load());
+  EXPECT_TRUE(Warned(load, "cannot be read now; left alone"));
+  EXPECT_EQ(load.removed, Ids({kId + 1}));
+  disk_.ClearFaults();
+  EXPECT_EQ(Unfinished(*Open()), Ids({kId}));
 }
 
 // Whoever removes it may be killed before any of its files has gone, or be told that the disk does not remove them.
@@ -120,6 +143,46 @@ TEST_F(CacheGivenUpTest, WhatHasFailedDoesNotComeBack) {
     if (!RemovesUpTo(nth)) break;
     ExpectGone();
   }
+}
+
+// Every rank's part is stored, and the next start could make it whole of them.
+TEST_F(CacheGivenUpTest, WhatLoadHasBegunToRemoveDoesNotComeBack) {
+  for (std::uint64_t nth = 2;; ++nth) {
+    SCOPED_TRACE(nth);
+    Leave({0, 1});
+    const auto folder = Open();
+    disk_.FailOn({.op = FakeOp::kRemove, .path_part = folder->DatasetPath(kId) + "/", .nth = nth, .times = 1000});
+    ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+    disk_.ClearFaults();
+    if (load.warnings.empty()) break;
+    ExpectGone();
+  }
+}
+
+TEST_F(CacheGivenUpTest, WhatCannotBeMarkedIsKeptAndSaidToBe) {
+  Leave({0, 1});
+  const auto folder = Open();
+  disk_.FailOn({.op = FakeOp::kOpen, .path_part = "given_up.cairn", .times = 1000});
+  EXPECT_STATUS(absl::StatusCode::kUnavailable, folder->Drop(kId), "injected");
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+  EXPECT_TRUE(Warned(load, "rest of dataset 3: kept, since it cannot be marked"));
+  disk_.ClearFaults();
+  EXPECT_EQ(Unfinished(*Open()), Ids({kId}));
+}
+
+TEST_F(CacheGivenUpTest, WhatWasDroppedDoesNotComeBackThoughNobodyRemovesIt) {
+  Leave({0, 1});
+  ASSERT_OK(Open()->Drop(kId));
+  disk_.Restart(5);
+  ExpectGone();
+}
+
+TEST_F(CacheGivenUpTest, WhatIsWholeIsNotDropped) {
+  ASSERT_OK(WriteDataset(*Open(), kId));
+  ASSERT_OK(Open()->Drop(kId));
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
+  EXPECT_EQ(WholeIds(load), Ids({kId}));
+  EXPECT_THAT(load.warnings, IsEmpty());
 }
 
 TEST_F(CacheGivenUpTest, WhatHasBeenWholeDoesNotComeBack) {
