@@ -1,6 +1,7 @@
 #include "daemon/core/runs.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "daemon/core/run.h"
@@ -11,6 +12,11 @@
 #include "storage/place/prefix/prefix.h"
 
 namespace cairn {
+namespace {
+
+constexpr std::chrono::minutes kDropOldEvery(10);
+
+}  // namespace
 
 Runs::Runs(const Context& context, CacheRoom& room, Make make)
     : context_(context), room_(room), make_(std::move(make)) {}
@@ -73,6 +79,20 @@ void Runs::Enter(CachedRuns cached) {
     run->watch.Start();
   }
   for (const auto& [id, run] : runs_) TellApart(run->gate.path());
+  DropOldLater();
+}
+
+// What waits for its run to be opened uses memory: also in a daemon that lives on it does so for a day only.
+void Runs::DropOldLater() {
+  if (!AnyLeft()) return;
+  context_.loop().After(kDropOldEvery, [this] {
+    context_.OnCache([salvage = salvage_] { return salvage->DropOld(); },
+                     [this](absl::StatusOr<std::vector<std::string>> dropped) {
+                       if (!dropped.ok()) dropped = {std::string(MessageOf(dropped.status()))};
+                       for (std::string& warning : *dropped) context_.Warn(std::move(warning));
+                       DropOldLater();
+                     });
+  });
 }
 
 // The cache may hold several runs that had the same prefix, one after the other.

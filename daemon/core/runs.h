@@ -82,6 +82,7 @@ class Runs {
 
  private:
   void TellApart(const std::string& prefix_path);
+  void DropOldLater();
 
   const Context& context_;
   CacheRoom& room_;
