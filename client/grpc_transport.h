@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define CAIRN_GRPC_ABI 2u
+#define CAIRN_GRPC_ABI 3u
 #define CAIRN_GRPC_LIBRARY "libcairn_grpc.so"
 
 struct cairn_grpc;
@@ -29,18 +29,19 @@ typedef uint32_t cairn_grpc_abi_function(void);
 __attribute__((visibility("default"))) uint32_t cairn_grpc_abi(void);
 
 /* Opens a stream to `target`, the address as the user gave it: "grpc://HOST:PORT", "grpc+unix:PATH" or
- * "grpc+run:DIR", where daemons tell in DIR/.cairn where they are (proto/announcement.h). `again`: not 0 if the
- * caller's session has a daemon already, and looks for it. Then of several daemons that one is asked last the next time
- * which has not answered more than Hello and Open, and each has its turn.
+ * "grpc+run:DIR", where daemons tell in DIR/.cairn where they are (proto/announcement.h). `session`: 0 for a
+ * session that has no daemon yet. One that had a daemon and looks for it gives its number in this process, larger than
+ * those of older sessions. Then of several daemons this session asks that one last the next time which has not answered
+ * more than Hello and Open, and each has its turn.
  *   CAIRN_INVALID_ARGUMENT     the address, or what the TLS variables name, makes no sense
  *   CAIRN_UNAVAILABLE          nobody answers there
  *   CAIRN_PERMISSION_DENIED    TLS refused one of the two sides
  *   CAIRN_DEADLINE_EXCEEDED    not connected in time */
-typedef int cairn_grpc_connect_function(const char* target, int again, uint32_t deadline_ms, struct cairn_grpc** handle,
-                                        char* error, size_t error_bytes);
-__attribute__((visibility("default"))) int cairn_grpc_connect(const char* target, int again, uint32_t deadline_ms,
-                                                              struct cairn_grpc** handle, char* error,
-                                                              size_t error_bytes);
+typedef int cairn_grpc_connect_function(const char* target, uint64_t session, uint32_t deadline_ms,
+                                        struct cairn_grpc** handle, char* error, size_t error_bytes);
+__attribute__((visibility("default"))) int cairn_grpc_connect(const char* target, uint64_t session,
+                                                              uint32_t deadline_ms, struct cairn_grpc** handle,
+                                                              char* error, size_t error_bytes);
 
 /* 1: other daemons tell of themselves at the same address, also if nobody can read where they are; what one of them
  * does not know another may. 0: this one has the last word. */

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -22,7 +23,7 @@ struct cairn_grpc {
   std::unique_ptr<cairn::transport::Stream> stream;
   std::string target, told_in;  // as it was asked for; which daemon's file told of it
   bool one_of_several = false;  // daemons that tell where they are
-  bool again = false;           // its session looks for the daemon that it had before
+  std::uint64_t session = 0;    // that looks for the daemon that it had before; 0: it has had none
   int replies = 0;              // so many, at most kServes
 };
 
@@ -101,7 +102,7 @@ uint32_t cairn_grpc_abi(void) {
   return CAIRN_GRPC_ABI;
 }
 
-int cairn_grpc_connect(const char* target, int again, uint32_t deadline_ms, cairn_grpc** handle, char* error,
+int cairn_grpc_connect(const char* target, uint64_t session, uint32_t deadline_ms, cairn_grpc** handle, char* error,
                        size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Outcome {
     std::vector<Address> addresses;
@@ -110,8 +111,8 @@ int cairn_grpc_connect(const char* target, int again, uint32_t deadline_ms, cair
     if (!outcome.ok()) return outcome;
     auto result = std::make_unique<cairn_grpc>();
     result->target = target;
-    result->again = again != 0;
-    Order().Arrange(result->target, &addresses);
+    result->session = session;
+    Order().Arrange(result->target, session, &addresses);
     outcome = ConnectToOne(addresses, In(deadline_ms), result.get());
     if (outcome.ok()) *handle = result.release();
     return outcome;
@@ -133,7 +134,7 @@ int cairn_grpc_receive(cairn_grpc* handle, void** reply, size_t* bytes, uint32_t
     Outcome outcome = handle->stream->Receive(In(deadline_ms), reply, bytes);
     // A daemon that is not ours answers the greeting, too, and then refuses.
     if (outcome.ok() && handle->replies < kServes && ++handle->replies == kServes) {
-      Order().Served(handle->target, handle->told_in);
+      Order().Served(handle->target, handle->session, handle->told_in);
     }
     return outcome;
   });
@@ -147,7 +148,9 @@ void cairn_grpc_close(cairn_grpc* handle) {
   const std::unique_ptr<cairn_grpc> ended(handle);
   Guarded(nullptr, 0, [&] {
     // It has refused the session, or was gone before the session had anything of it: another one may be the right one.
-    if (ended && ended->again && ended->replies < kServes) Order().InVain(ended->target, ended->told_in);
+    if (ended && ended->session != 0 && ended->replies < kServes) {
+      Order().InVain(ended->target, ended->session, ended->told_in);
+    }
     return Outcome{};
   });
 }

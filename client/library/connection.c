@@ -143,7 +143,8 @@ static int greet(struct lc_call* call) {
 static int connect_to(struct lc_call* call, const char* address, struct lc_why* why) {
   cairn_session* session = call->session;
   why->text[0] = '\0';
-  const int code = lc_transport_connect(address, session->joined, call->deadline, &session->transport, why);
+  const uint64_t looking = session->joined ? session->number : 0;
+  const int code = lc_transport_connect(address, looking, call->deadline, &session->transport, why);
   if (code != CAIRN_OK) return code;
   session->address = address;
   ++session->connection;

@@ -127,7 +127,7 @@ static int load_functions(struct grpc_functions* functions, struct lc_why* why) 
   return code;
 }
 
-int lc_grpc_connect(const char* address, bool again, int64_t deadline, struct lc_transport** transport,
+int lc_grpc_connect(const char* address, uint64_t session, int64_t deadline, struct lc_transport** transport,
                     struct lc_why* why) {
   struct grpc_transport* t = calloc(1, sizeof *t);
   if (t == NULL) return lc_because(why, CAIRN_RESOURCE_EXHAUSTED, "no memory for a connection");
@@ -136,7 +136,7 @@ int lc_grpc_connect(const char* address, bool again, int64_t deadline, struct lc
   if (code == CAIRN_OK) {
     why->text[0] = '\0';
     code =
-        t->functions.connect(address, again, (uint32_t)lc_left_ms(deadline), &t->handle, why->text, sizeof why->text);
+        t->functions.connect(address, session, (uint32_t)lc_left_ms(deadline), &t->handle, why->text, sizeof why->text);
   }
   if (code != CAIRN_OK) {
     free(t);

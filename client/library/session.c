@@ -2,6 +2,7 @@
 #include "client/library/session.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -41,6 +42,11 @@ static int resolve(struct lc_call* call, const cairn_options* options) {
   return code == CAIRN_OK ? CAIRN_OK : lc_fail(call, code, "%s", why.text);
 }
 
+static uint64_t next_number(void) {
+  static atomic_uint_least64_t last;
+  return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
 int cairn_open(const cairn_options* options, cairn_session** session) {
   const int saved_errno = errno;
   if (session == NULL) {
@@ -55,6 +61,7 @@ int cairn_open(const cairn_options* options, cairn_session** session) {
     return CAIRN_RESOURCE_EXHAUSTED;
   }
   opened->pid = getpid();
+  opened->number = next_number();
   opened->log_level = lc_log_level_of(getenv("CAIRN_LOG"));
   struct lc_call call = {.session = opened, .name = "cairn_open", .saved_errno = saved_errno, .started = lc_now()};
   int code = resolve(&call, options);

@@ -25,7 +25,8 @@ struct lc_output {
 };
 
 struct cairn_session {
-  pid_t pid; /* that opened it */
+  pid_t pid;       /* that opened it */
+  uint64_t number; /* from 1, in this process */
   struct lc_settings settings;
   const char* address; /* the one that answered: where reconnects go; NULL before */
   enum lc_log_level log_level;

@@ -36,13 +36,13 @@ struct lc_transport {
   bool one_of_several; /* daemons at this address: what this one does not know another may */
 };
 
-/* Connects to unix:PATH, grpc://HOST:PORT, grpc+unix:PATH or grpc+run:DIR. `again`: to the daemon that a session has
- * already. CAIRN_UNAVAILABLE: nobody answers. */
-int lc_transport_connect(const char* address, bool again, int64_t deadline, struct lc_transport** transport,
+/* Connects to unix:PATH, grpc://HOST:PORT, grpc+unix:PATH or grpc+run:DIR. `session`: the number of the session that
+ * looks for the daemon that it had; 0: it has had none. CAIRN_UNAVAILABLE: nobody answers. */
+int lc_transport_connect(const char* address, uint64_t session, int64_t deadline, struct lc_transport** transport,
                          struct lc_why* why);
 
 int lc_unix_connect(const char* path, int64_t deadline, struct lc_transport** transport, struct lc_why* why);
-int lc_grpc_connect(const char* address, bool again, int64_t deadline, struct lc_transport** transport,
+int lc_grpc_connect(const char* address, uint64_t session, int64_t deadline, struct lc_transport** transport,
                     struct lc_why* why);
 
 #ifdef __cplusplus

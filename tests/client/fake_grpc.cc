@@ -39,7 +39,7 @@ uint32_t cairn_grpc_abi(void) {
   return CAIRN_GRPC_ABI;
 }
 
-int cairn_grpc_connect(const char* target, int, uint32_t, cairn_grpc** handle, char* error, size_t error_bytes) {
+int cairn_grpc_connect(const char* target, uint64_t, uint32_t, cairn_grpc** handle, char* error, size_t error_bytes) {
   const std::string_view whole = target;
   const std::string_view path = whole.substr(std::min(whole.find(':'), whole.size() - 1) + 1);
   sockaddr_un address{};

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -62,8 +63,8 @@ const Plugin& ThePlugin() {
 class Stream {
  public:
   ~Stream() { ThePlugin().close(handle_); }
-  int Connect(const std::string& address, bool again = false) {
-    return ThePlugin().connect(address.c_str(), again, kPatienceMs, &handle_, error_.data(), error_.size());
+  int Connect(const std::string& address, std::uint64_t session = 0) {
+    return ThePlugin().connect(address.c_str(), session, kPatienceMs, &handle_, error_.data(), error_.size());
   }
   bool IsOneOfSeveral() const { return ThePlugin().one_of_several(handle_) != 0; }
   int Send(const local::Request& request, std::uint32_t deadline_ms = kPatienceMs) {
@@ -371,12 +372,12 @@ class ToldTest : public PluginTest {
   }
   int Connect() { return stream_.Connect("grpc+run:" + run_); }
   // A session's stream with the daemon that `receiver` is behind: says hello, and gets so many replies. False: somebody
-  // else was asked. `again`: the session looks for the daemon that it had.
-  bool Talk(FakeReceiver& receiver, int replies, bool again = false) {
+  // else was asked. `session`: that looks for the daemon that it had; 0: it has had none.
+  bool Talk(FakeReceiver& receiver, int replies, std::uint64_t session = 0) {
     const std::size_t before = receiver.attached(), before_of_both = receiver_.attached() + other_receiver_.attached();
     Stream stream;
     local::Reply reply;
-    EXPECT_EQ(stream.Connect("grpc+run:" + run_, again), CAIRN_OK) << stream.error();
+    EXPECT_EQ(stream.Connect("grpc+run:" + run_, session), CAIRN_OK) << stream.error();
     EXPECT_EQ(stream.Send(Hello()), CAIRN_OK) << stream.error();
     EXPECT_EQ(stream.Receive(&reply), CAIRN_OK) << stream.error();
     for (int i = 0; i < 2000 && receiver_.attached() + other_receiver_.attached() == before_of_both; ++i)
@@ -471,12 +472,25 @@ TEST_F(ToldTest, ASessionThatLooksForItsDaemonAsksEachInTurn) {
   Tell('a', door_->announcement(), /*ago=*/100);
   Tell('b', other_door_->announcement());
   EXPECT_TRUE(Talk(other_receiver_, 2));
-  EXPECT_TRUE(Talk(other_receiver_, 2, /*again=*/true)) << "whoever opens its session goes by what was told";
-  EXPECT_TRUE(Talk(receiver_, 1, /*again=*/true)) << "the other one's turn";
-  EXPECT_TRUE(Talk(other_receiver_, 2, /*again=*/true)) << "ours may have come there";
-  EXPECT_TRUE(Talk(receiver_, 3, /*again=*/true));
-  EXPECT_TRUE(Talk(receiver_, 2, /*again=*/true)) << "it has served us";
-  EXPECT_TRUE(Talk(other_receiver_, 2, /*again=*/true)) << "and may have lost the session";
+  EXPECT_TRUE(Talk(other_receiver_, 2, /*session=*/1)) << "whoever opens its session goes by what was told";
+  EXPECT_TRUE(Talk(receiver_, 1, /*session=*/1)) << "the other one's turn";
+  EXPECT_TRUE(Talk(other_receiver_, 2, /*session=*/1)) << "ours may have come there";
+  EXPECT_TRUE(Talk(receiver_, 3, /*session=*/1));
+  EXPECT_TRUE(Talk(receiver_, 2, /*session=*/1)) << "it has served us";
+  EXPECT_TRUE(Talk(other_receiver_, 2, /*session=*/1)) << "and may have lost the session";
+}
+
+// Its first refusal would be for good.
+TEST_F(ToldTest, ASessionThatOpensGoesByNoOtherSessionsFailures) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(OpenOther());
+  Tell('a', door_->announcement(), /*ago=*/100);
+  EXPECT_TRUE(Talk(receiver_, 3));
+  Tell('b', other_door_->announcement());
+  EXPECT_TRUE(Talk(receiver_, 2, /*session=*/1)) << "in vain: it is going away";
+  EXPECT_TRUE(Talk(receiver_, 1)) << "a session that opens";
+  EXPECT_TRUE(Talk(receiver_, 2, /*session=*/2)) << "another one's search";
+  EXPECT_TRUE(Talk(other_receiver_, 2, /*session=*/1));
 }
 
 TEST_F(ToldTest, OfOneAloneTheWordIsTheLast) {
