@@ -32,7 +32,8 @@ enum cairn_code {
   CAIRN_NOT_FOUND = 1,           /* no such dataset, variable or file. Of cairn_resume and cairn_latest: there is
                                     nothing to restart from */
   CAIRN_INVALID_ARGUMENT = 2,    /* the call itself is wrong: cairn_error says what */
-  CAIRN_FAILED_PRECONDITION = 3, /* wrong order of calls, or what is protected differs from what is stored */
+  CAIRN_FAILED_PRECONDITION = 3, /* wrong order of calls, or what is protected differs from what is stored. Or no daemon
+                                    knows the session any more: all that can be asked have refused it */
   CAIRN_BUSY = 4,                /* an older launch of the run is still alive: end it, or open with takeover */
   CAIRN_RETRY = 5,               /* the restore failed on some rank: call cairn_latest and cairn_restore again.
                                     cairn_resume does this by itself */
@@ -41,7 +42,8 @@ enum cairn_code {
   CAIRN_FENCED = 8,              /* a newer launch of the run has taken over: stop */
   CAIRN_RESOURCE_EXHAUSTED = 9,  /* no room in the cache or for the image */
   CAIRN_DEADLINE_EXCEEDED = 10,  /* not done in time */
-  CAIRN_UNAVAILABLE = 11,        /* no daemon answers */
+  CAIRN_UNAVAILABLE = 11,        /* no daemon answers; or others refuse the session, and the one that may know it is
+                                    out of reach */
   CAIRN_DATA_LOSS = 12,          /* damaged beyond what Cairn can repair */
   CAIRN_PERMISSION_DENIED = 13,  /* another user's daemon, run or certificate */
   CAIRN_UNSUPPORTED = 14,        /* this daemon or library cannot do that; e.g. there is no redundancy to wait for */

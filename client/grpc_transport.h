@@ -43,10 +43,12 @@ __attribute__((visibility("default"))) int cairn_grpc_connect(const char* target
                                                               uint32_t deadline_ms, struct cairn_grpc** handle,
                                                               char* error, size_t error_bytes);
 
-/* 1: other daemons tell of themselves at the same address, also if nobody can read where they are; what one of them
- * does not know another may. 0: this one has the last word. */
-typedef int cairn_grpc_one_of_several_function(const struct cairn_grpc* handle);
-__attribute__((visibility("default"))) int cairn_grpc_one_of_several(const struct cairn_grpc* handle);
+/* So many other daemons tell of themselves at the same address, also if nobody can read where they are; what one of
+ * them does not know another may. 0: this one has the last word. *unreached: so many of them this connect could not
+ * ask. They did not answer when their turn came, or cannot be read; those whose turn comes after this one are not among
+ * them. */
+typedef uint32_t cairn_grpc_others_function(const struct cairn_grpc* handle, uint32_t* unreached);
+__attribute__((visibility("default"))) uint32_t cairn_grpc_others(const struct cairn_grpc* handle, uint32_t* unreached);
 
 /* Sends one serialized Request; the bytes may be reused when it returns.
  *   CAIRN_UNAVAILABLE          the stream is broken: close the handle

@@ -140,7 +140,7 @@ Outcome FindTold(const std::string& run, std::vector<Address>* addresses) {
     if (addresses->size() >= kReadMax) break;
     if (!ReadAnnouncement(dirfd(entries), told.name.c_str(), &address)) continue;
     address.told_in = told.name;
-    address.one_of_several = all.size() > 1;
+    address.others = all.size() - 1;
     addresses->push_back(std::move(address));
   }
   closedir(entries);

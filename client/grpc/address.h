@@ -2,6 +2,7 @@
 #ifndef CAIRN_CLIENT_GRPC_ADDRESS_H_
 #define CAIRN_CLIENT_GRPC_ADDRESS_H_
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ struct Address {
   std::string target;        // "host:port"
   std::string name;          // in the daemon's certificate; empty: the target's host
   std::string told_in = {};  // name of the file that tells it; the same in all lives of a daemon
-  bool one_of_several = false;  // such files are there, also if this is the only one that can be read
+  std::size_t others = 0;    // such files beside that one, also those that cannot be read
   bool tls = false;
   std::string ca, cert, key;  // PEM, if tls
 };

@@ -22,7 +22,8 @@
 struct cairn_grpc {
   std::unique_ptr<cairn::transport::Stream> stream;
   std::string target, told_in;  // as it was asked for; which daemon's file told of it
-  bool one_of_several = false;  // daemons that tell where they are
+  std::uint32_t others = 0;     // daemons that tell where they are
+  std::uint32_t unreached = 0;  // of those
   std::uint64_t session = 0;    // that looks for the daemon that it had before; 0: it has had none
   int replies = 0;              // so many, at most kServes
 };
@@ -76,7 +77,9 @@ Outcome ConnectToOne(const std::vector<Address>& addresses, Stream::Deadline dea
     Outcome outcome = Stream::Connect(address, left == 1 ? deadline : std::min(deadline, now + each), &result->stream);
     if (outcome.ok()) {
       result->told_in = address.told_in;
-      result->one_of_several = address.one_of_several;
+      result->others = static_cast<std::uint32_t>(address.others);
+      const std::size_t unread = address.others + 1 - addresses.size();
+      result->unreached = static_cast<std::uint32_t>(unread + addresses.size() - static_cast<std::size_t>(left));
       return outcome;
     }
     if (!address.name.empty()) {
@@ -119,8 +122,9 @@ int cairn_grpc_connect(const char* target, uint64_t session, uint32_t deadline_m
   });
 }
 
-int cairn_grpc_one_of_several(const cairn_grpc* handle) {
-  return handle->one_of_several ? 1 : 0;
+uint32_t cairn_grpc_others(const cairn_grpc* handle, uint32_t* unreached) {
+  *unreached = handle->unreached;
+  return handle->others;
 }
 
 int cairn_grpc_send(cairn_grpc* handle, const void* request, size_t bytes, uint32_t deadline_ms, char* error,

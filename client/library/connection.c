@@ -172,34 +172,45 @@ static int connect_first(struct lc_call* call) {
   return lc_fail(call, code, "%s%s", unanswered ? "no daemon: " : "", tried);
 }
 
+/* What daemons have said that do not know the session, while another may. */
+struct refusal {
+  int code;          /* CAIRN_OK: none has said anything */
+  uint32_t in_a_row; /* the last ones, while no daemon was out of reach; each has its turn */
+  bool of_all;       /* each has refused it since one was out of reach */
+  char text[sizeof(((cairn_session*)0)->error)];
+};
+
+/* A daemon is out of reach: it may be the one that knows the session. */
+static void not_all_refuse(struct refusal* refusal) {
+  refusal->in_a_row = 0;
+  refusal->of_all = false;
+}
+
 /* The address and the certificates were good before: what TLS takes for a refusal may be a daemon on its way out. */
-static int connect_again(struct lc_call* call) {
+static int connect_again(struct lc_call* call, struct refusal* refusal) {
   struct lc_why why;
   const int code = connect_to(call, call->session->address, &why);
   if (code == CAIRN_OK) return CAIRN_OK;
   lc_fail(call, code, "%s: %s", call->session->address, why.text);
+  if (code != CAIRN_DEADLINE_EXCEEDED) not_all_refuse(refusal); /* the call's last moment tells nothing new */
   const bool may_pass = code == CAIRN_UNAVAILABLE || code == CAIRN_DEADLINE_EXCEEDED || code == CAIRN_PERMISSION_DENIED;
   return may_pass ? LC_LOST : code;
 }
 
-/* What a daemon has said that does not know the session, while another may. */
-struct refusal {
-  int code; /* CAIRN_OK: none has said anything */
-  char text[sizeof(((cairn_session*)0)->error)];
-};
-
 /* One of several daemons has answered that does not know us: ours may be on its way back. */
-static int keep_refusal(struct lc_call* call, int code, struct refusal* refusal) {
+static int keep_refusal(struct lc_call* call, int code, uint32_t others, uint32_t unreached, struct refusal* refusal) {
   refusal->code = code;
+  refusal->in_a_row = unreached == 0 ? refusal->in_a_row + 1 : 0;
+  refusal->of_all = refusal->in_a_row > others || (refusal->of_all && unreached == 0);
   snprintf(refusal->text, sizeof refusal->text, "%s", lc_reason(call));
   return LC_LOST;
 }
 
-/* Nobody has said anything else until the deadline: then that was the answer. */
+/* Nobody has said anything else until the deadline: then that was the answer, if all have said it. */
 static int last_word(struct lc_call* call, int code, const struct refusal* refusal) {
   if (refusal->code != CAIRN_OK) {
-    return lc_fail(call, refusal->code, "%.800s (no other daemon knew the session within %u ms)", refusal->text,
-                   call->timeout_ms);
+    return lc_fail(call, refusal->of_all ? refusal->code : CAIRN_UNAVAILABLE,
+                   "%.800s (no other daemon knew the session within %u ms)", refusal->text, call->timeout_ms);
   }
   return code == LC_LOST ? lc_lost_for_good(call) : code;
 }
@@ -210,12 +221,16 @@ int lc_connect(struct lc_call* call) {
   cairn_session* session = call->session;
   if (session->transport != NULL) return CAIRN_OK;
   for (;;) {
-    int code = session->joined ? connect_again(call) : connect_first(call);
+    int code = session->joined ? connect_again(call, &refusal) : connect_first(call);
     if (code == CAIRN_OK) {
-      const bool may_be_another = session->joined && session->transport->one_of_several;
+      const uint32_t others = session->joined ? session->transport->others : 0;
+      const uint32_t unreached = session->transport->unreached;
       code = greet(call);
       if (code == CAIRN_UNAVAILABLE) code = LC_LOST; /* it is going away: its successor may be near */
-      if (code == CAIRN_FAILED_PRECONDITION && may_be_another) code = keep_refusal(call, code, &refusal);
+      if (code == LC_LOST) not_all_refuse(&refusal);
+      if (code == CAIRN_FAILED_PRECONDITION && others > 0) {
+        code = keep_refusal(call, code, others, unreached, &refusal);
+      }
       if (code == CAIRN_DEADLINE_EXCEEDED) return last_word(call, code, &refusal);
     }
     if (code != LC_LOST) return code;

@@ -15,7 +15,7 @@
 struct grpc_functions {
   cairn_grpc_abi_function* abi;
   cairn_grpc_connect_function* connect;
-  cairn_grpc_one_of_several_function* one_of_several;
+  cairn_grpc_others_function* others;
   cairn_grpc_send_function* send;
   cairn_grpc_receive_function* receive;
   cairn_grpc_free_function* free;
@@ -111,7 +111,7 @@ static int load_functions(struct grpc_functions* functions, struct lc_why* why) 
     const char* name;
     void* place;
   } wanted[] = {
-      {"cairn_grpc_connect", &functions->connect}, {"cairn_grpc_one_of_several", &functions->one_of_several},
+      {"cairn_grpc_connect", &functions->connect}, {"cairn_grpc_others", &functions->others},
       {"cairn_grpc_send", &functions->send},       {"cairn_grpc_receive", &functions->receive},
       {"cairn_grpc_free", &functions->free},       {"cairn_grpc_close", &functions->close},
   };
@@ -142,7 +142,7 @@ int lc_grpc_connect(const char* address, uint64_t session, int64_t deadline, str
     free(t);
     return code;
   }
-  t->base.one_of_several = t->functions.one_of_several(t->handle) != 0;
+  t->base.others = t->functions.others(t->handle, &t->base.unreached);
   *transport = &t->base;
   return CAIRN_OK;
 }

@@ -33,7 +33,8 @@ struct lc_transport_ops {
 /* The first member of each kind of transport. */
 struct lc_transport {
   const struct lc_transport_ops* ops;
-  bool one_of_several; /* daemons at this address: what this one does not know another may */
+  uint32_t others;    /* daemons that tell of themselves at this address: what this one does not know they may */
+  uint32_t unreached; /* of those, when this one was found: they did not answer, or cannot be read */
 };
 
 /* Connects to unix:PATH, grpc://HOST:PORT, grpc+unix:PATH or grpc+run:DIR. `session`: the number of the session that

@@ -1,5 +1,6 @@
 // Plays libcairn_grpc.so for the tests of libcairn: "grpc+unix:PATH" and "grpc+run:PATH" lead to a FakeDaemon's socket,
-// messages travel in its frames. "grpc+run:" leads to one of several daemons, unless FAKE_GRPC_ALONE is set. No gRPC in
+// messages travel in its frames. "grpc+run:" leads to one of two daemons, unless FAKE_GRPC_ALONE is set;
+// if FAKE_GRPC_UNREACHED is set, the other one is out of reach. No gRPC in
 // it: what is tested is the other side of client/grpc_transport.h.
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +22,7 @@
 
 struct cairn_grpc {
   int fd;
-  bool one_of_several;
+  std::uint32_t others;
   std::string got;  // of the frame that is being received
 };
 
@@ -51,12 +53,14 @@ int cairn_grpc_connect(const char* target, uint64_t, uint32_t, cairn_grpc** hand
     close(fd);
     return Because(CAIRN_UNAVAILABLE, "nobody answers there", error, error_bytes);
   }
-  *handle = new cairn_grpc{fd, whole.starts_with("grpc+run:") && std::getenv("FAKE_GRPC_ALONE") == nullptr, {}};
+  *handle =
+      new cairn_grpc{fd, whole.starts_with("grpc+run:") && std::getenv("FAKE_GRPC_ALONE") == nullptr ? 1U : 0U, {}};
   return CAIRN_OK;
 }
 
-int cairn_grpc_one_of_several(const cairn_grpc* handle) {
-  return handle->one_of_several ? 1 : 0;
+uint32_t cairn_grpc_others(const cairn_grpc* handle, uint32_t* unreached) {
+  *unreached = std::getenv("FAKE_GRPC_UNREACHED") == nullptr ? 0 : handle->others;
+  return handle->others;
 }
 
 int cairn_grpc_send(cairn_grpc* handle, const void* request, size_t bytes, uint32_t, char* error, size_t error_bytes) {

@@ -207,38 +207,52 @@ TEST_F(IngestTest, OfASearchADaemonThatDoesNotKnowTheSessionIsNotTheLastWord) {
   EXPECT_EQ(cairn_checkpoint(session_, 1, nullptr), CAIRN_OK) << cairn_error(session_);
 }
 
-TEST_F(IngestTest, OfASearchWhatIsRefusedUntilTheDeadlineIsRefused) {
-  address_ = "grpc+run:" + daemon_.path();
-  daemon_.Play([this] {
-    {
-      FakePeer ours = daemon_.Accept();
-      ours.Greet(11);
-      AnswerBegin(ours, 40);
-    }
-    for (int i = 0; i < 3; ++i) RefuseSession(daemon_.Accept());
-    daemon_.CloseSocket();  // nobody answers any more
-  });
-  OpenSession(/*deadline_ms=*/1000);
-  EXPECT_EQ(cairn_checkpoint(session_, 1, nullptr), CAIRN_FAILED_PRECONDITION);
-  EXPECT_TRUE(Says(session_, "cairn_checkpoint: no such session (no other daemon")) << cairn_error(session_);
+// The call's answer if two daemons tell of themselves and the session is refused so many times. Then nobody answers, or
+// a daemon that accepts is silent.
+struct Refused {
+  int times = 0;
+  enum { kNobody, kSilent } then = kSilent;
+};
+
+class SearchTest : public IngestTest {
+ protected:
+  SearchTest() { address_ = "grpc+run:" + daemon_.path(); }
+  ~SearchTest() override { unsetenv("FAKE_GRPC_UNREACHED"); }
+  int Answer(const Refused& refused) {
+    daemon_.Play([this, refused] {
+      {
+        FakePeer ours = daemon_.Accept();
+        ours.Greet(11);
+        AnswerBegin(ours, 40);
+      }
+      for (int i = 0; i < refused.times; ++i) RefuseSession(daemon_.Accept());
+      if (refused.then == Refused::kNobody) return daemon_.CloseSocket();
+      FakePeer silent = daemon_.Accept();
+      silent.Expect(local::Request::kHello);
+      EXPECT_FALSE(silent.Receive());
+    });
+    OpenSession(/*deadline_ms=*/1000);
+    const int code = cairn_checkpoint(session_, 1, nullptr);
+    EXPECT_TRUE(Says(session_, "cairn_checkpoint: no such session (no other daemon")) << cairn_error(session_);
+    return code;
+  }
+};
+
+TEST_F(SearchTest, WhatAllDaemonsHaveRefusedIsRefused) {
+  EXPECT_EQ(Answer({.times = 2}), CAIRN_FAILED_PRECONDITION);
 }
 
-TEST_F(IngestTest, OfASearchWhatIsRefusedWhileAnotherDaemonIsSilentIsRefused) {
-  address_ = "grpc+run:" + daemon_.path();
-  daemon_.Play([this] {
-    {
-      FakePeer ours = daemon_.Accept();
-      ours.Greet(11);
-      AnswerBegin(ours, 40);
-    }
-    RefuseSession(daemon_.Accept());
-    FakePeer silent = daemon_.Accept();
-    silent.Expect(local::Request::kHello);
-    EXPECT_FALSE(silent.Receive());
-  });
-  OpenSession(/*deadline_ms=*/1000);
-  EXPECT_EQ(cairn_checkpoint(session_, 1, nullptr), CAIRN_FAILED_PRECONDITION);
-  EXPECT_TRUE(Says(session_, "no such session")) << cairn_error(session_);
+TEST_F(SearchTest, WhatOneHasRefusedWhileTheOtherIsSilentMayBeKnownToThat) {
+  EXPECT_EQ(Answer({.times = 1}), CAIRN_UNAVAILABLE);
+}
+
+TEST_F(SearchTest, WhileADaemonIsOutOfReachNothingIsRefusedForGood) {
+  setenv("FAKE_GRPC_UNREACHED", "1", 1);
+  EXPECT_EQ(Answer({.times = 3}), CAIRN_UNAVAILABLE);
+}
+
+TEST_F(SearchTest, DaemonsThatAreGoneAfterTheyHaveRefusedMayComeBackAndKnowIt) {
+  EXPECT_EQ(Answer({.times = 3, .then = Refused::kNobody}), CAIRN_UNAVAILABLE);
 }
 
 TEST_F(IngestTest, OfASearchThatHasFoundOneDaemonAloneItsWordIsTheLast) {

@@ -46,8 +46,7 @@ struct Plugin {
   }
   cairn_grpc_abi_function* abi = Find<cairn_grpc_abi_function>("cairn_grpc_abi");
   cairn_grpc_connect_function* connect = Find<cairn_grpc_connect_function>("cairn_grpc_connect");
-  cairn_grpc_one_of_several_function* one_of_several =
-      Find<cairn_grpc_one_of_several_function>("cairn_grpc_one_of_several");
+  cairn_grpc_others_function* others = Find<cairn_grpc_others_function>("cairn_grpc_others");
   cairn_grpc_send_function* send = Find<cairn_grpc_send_function>("cairn_grpc_send");
   cairn_grpc_receive_function* receive = Find<cairn_grpc_receive_function>("cairn_grpc_receive");
   cairn_grpc_free_function* free = Find<cairn_grpc_free_function>("cairn_grpc_free");
@@ -66,7 +65,15 @@ class Stream {
   int Connect(const std::string& address, std::uint64_t session = 0) {
     return ThePlugin().connect(address.c_str(), session, kPatienceMs, &handle_, error_.data(), error_.size());
   }
-  bool IsOneOfSeveral() const { return ThePlugin().one_of_several(handle_) != 0; }
+  struct Others {
+    std::uint32_t all = 0, unreached = 0;
+    friend bool operator==(const Others&, const Others&) = default;
+  };
+  Others others() const {
+    Others found;
+    found.all = ThePlugin().others(handle_, &found.unreached);
+    return found;
+  }
   int Send(const local::Request& request, std::uint32_t deadline_ms = kPatienceMs) {
     const std::string bytes = request.SerializeAsString();
     return ThePlugin().send(handle_, bytes.data(), bytes.size(), deadline_ms, error_.data(), error_.size());
@@ -499,16 +506,31 @@ TEST_F(ToldTest, OfOneAloneTheWordIsTheLast) {
   {
     Stream stream;
     ASSERT_EQ(stream.Connect("grpc+run:" + run_), CAIRN_OK) << stream.error();
-    EXPECT_FALSE(stream.IsOneOfSeveral());
+    EXPECT_EQ(stream.others(), Stream::Others());
   }
   {
     Stream stream;
     ASSERT_EQ(stream.Connect("grpc+unix:" + options_.node_socket), CAIRN_OK) << stream.error();
-    EXPECT_FALSE(stream.IsOneOfSeveral());
+    EXPECT_EQ(stream.others(), Stream::Others());
   }
   Tell('b', "what nobody can read");
   ASSERT_EQ(Connect(), CAIRN_OK) << stream_.error();
-  EXPECT_TRUE(stream_.IsOneOfSeveral()) << "who knows what that one knows?";
+  EXPECT_EQ(stream_.others(), (Stream::Others{.all = 1, .unreached = 1})) << "who knows what that one knows?";
+}
+
+TEST_F(ToldTest, WhoDidNotAnswerIsCountedAndWhoWasNotAskedIsNot) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  ASSERT_NO_FATAL_FAILURE(OpenOther());
+  Tell('a', door_->announcement(), /*ago=*/100);
+  Tell('b', other_door_->announcement());
+  {
+    Stream stream;
+    ASSERT_EQ(stream.Connect("grpc+run:" + run_), CAIRN_OK) << stream.error();
+    EXPECT_EQ(stream.others(), (Stream::Others{.all = 1, .unreached = 0}));
+  }
+  other_door_.reset();
+  ASSERT_EQ(Connect(), CAIRN_OK) << stream_.error();
+  EXPECT_EQ(stream_.others(), (Stream::Others{.all = 1, .unreached = 1}));
 }
 
 TEST_F(ToldTest, OnlyWhatNobodyElseCanReadOrMakeIsBelieved) {
