@@ -297,16 +297,17 @@ Finding FindTransfers(Disk& disk, const std::string& cache, const Config::Cache&
   const std::string path = DiskRecordPath(cache, UserName());
   const auto record = ReadDiskRecord(disk, path);
   std::string why_not = WhyNotMeasured(settings);
-  const bool used = why_not.empty() && record.ok();
-  if (used) {
+  if (why_not.empty() && record.ok()) {
     const auto device = IdentifyDevice(disk, ParentOf(path));
     const absl::Status counts = device.ok() ? CheckCounts(*record, *device, NowMicros()) : device.status();
     if (!counts.ok()) why_not = MessageOf(counts);
-  } else if (record.ok()) {
+  }
+  const bool used = why_not.empty() && record.ok();
+  if (!used && record.ok()) {
     why_not += fmt::format(": what was measured {} is not used", LocalTime(record->measured_us));
-  } else if (why_not.empty() && !absl::IsNotFound(record.status())) {
+  } else if (!used && why_not.empty() && !absl::IsNotFound(record.status())) {
     why_not = MessageOf(record.status());
-  } else if (why_not.empty()) {
+  } else if (!used && why_not.empty()) {
     why_not = "not measured yet: a daemon does it once it has written nothing for 10 s";
   }
   admin::CacheTransfers told;
