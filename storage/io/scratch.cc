@@ -1,5 +1,6 @@
 #include "storage/io/scratch.h"
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -27,15 +28,34 @@ absl::Status ScratchFile::Remove() {
   return name_.empty() ? absl::OkStatus() : disk_->Remove(std::exchange(name_, ""));
 }
 
+namespace {
+
+constexpr std::size_t kWorkDigits = 16;  // WorkName's
+
+// Work files of others have shorter numbers: TransferWorkName.
+bool IsScratchOf(const std::string& stem, const std::string& name) {
+  return name.size() == stem.size() + kWorkDigits && name.starts_with(stem) && IsWorkName(name);
+}
+
+// Gone already: OK.
+absl::Status RemoveIfFile(Disk& disk, const std::string& path) {
+  const auto info = disk.Info(path);
+  if (!info.ok()) return absl::IsNotFound(info.status()) ? absl::OkStatus() : info.status();
+  if (!info->is_regular()) return absl::OkStatus();
+  const absl::Status removed = disk.Remove(path);
+  return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+}
+
+}  // namespace
+
 absl::Status RemoveScratch(Disk& disk, const std::string& path) {
   const std::string folder = ParentOf(path), stem = BaseOf(path) + std::string(kWorkSuffix);
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+  absl::Status first;
   for (const std::string& name : names) {
-    if (!IsWorkName(name) || !name.starts_with(stem)) continue;
-    const absl::Status removed = disk.Remove(folder + "/" + name);
-    if (!absl::IsNotFound(removed)) CAIRN_RETURN_IF_ERROR(removed);
+    if (IsScratchOf(stem, name)) first.Update(RemoveIfFile(disk, folder + "/" + name));
   }
-  return absl::OkStatus();
+  return first;
 }
 
 }  // namespace cairn

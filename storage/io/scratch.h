@@ -35,7 +35,9 @@ class ScratchFile {
   std::string name_;  // empty: it has none
 };
 
-// Removes what crashes have left of `path`. REQUIRES: nobody has a scratch file of this path open.
+// Removes what crashes have left of `path`: regular files only, another thing of such a name is none of ours. If one
+// cannot be removed, the others are, and the answer is the first such error. REQUIRES: nobody has a scratch file of
+// this path open.
 absl::Status RemoveScratch(Disk& disk, const std::string& path);
 
 }  // namespace cairn

@@ -72,11 +72,23 @@ TEST_F(NamedScratchTest, ANameThatCannotBeRemovedIsToldAndGoesLater) {
 
 TEST_F(NamedScratchTest, OnlyWhatIsScratchOfThatPathIsRemoved) {
   for (const char* name : {"/cache/disk.cairn", "/cache/node.cairn.cairn-work0123456789abcdef", "/cache/disk.cairn.old",
-                           "/cache/disk.cairn.cairn-workshop"}) {
+                           "/cache/disk.cairn.cairn-workshop", "/cache/disk.cairn.cairn-work01234567",
+                           "/cache/disk.cairn.cairn-work0123456789abcdef0"}) {
     ASSERT_OK(ReplaceFile(disk_, name, "x"));
   }
+  ASSERT_OK(disk_.MakeDirectory("/cache/disk.cairn.cairn-work0123456789abcdef", 0700));
+  ASSERT_OK(disk_.Symlink("disk.cairn", "/cache/disk.cairn.cairn-workfedcba9876543210"));
   ASSERT_OK(RemoveScratch(disk_, kPath));
-  EXPECT_EQ(Names().size(), 4u);
+  EXPECT_EQ(Names().size(), 8u);
+}
+
+TEST_F(NamedScratchTest, WhatCannotBeRemovedKeepsNothingElse) {
+  for (const char digit : {'1', '2', '3'}) {
+    ASSERT_OK(ReplaceFile(disk_, "/cache/disk.cairn.cairn-work" + std::string(16, digit), "x"));
+  }
+  disk_.FailOn({.op = FakeOp::kRemove});
+  EXPECT_EQ(RemoveScratch(disk_, kPath).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Names(), std::vector<std::string>{"disk.cairn.cairn-work1111111111111111"});
 }
 
 TEST(UnnamedScratchTest, NoFileIsEverSeen) {
