@@ -15,6 +15,17 @@ std::size_t Windows::EndOf(std::size_t part) const {
   return std::min((part + 1) * shape_.per_part, shape_.windows);
 }
 
+std::size_t Windows::waiting() const {
+  const absl::MutexLock lock(&mutex_);
+  return waiting_;
+}
+
+void Windows::WaitForChange() {
+  ++waiting_;
+  changed_.Wait(&mutex_);
+  --waiting_;
+}
+
 std::optional<Windows::Step> Windows::Next() {
   const absl::MutexLock lock(&mutex_);
   for (;;) {
@@ -26,7 +37,7 @@ std::optional<Windows::Step> Windows::Next() {
       return Step{.what = Step::What::kReadBack, .window = next_read_++};
     }
     if (!all_written) return Step{.what = Step::What::kWrite, .window = next_write_++};
-    changed_.Wait(&mutex_);
+    WaitForChange();
   }
 }
 
@@ -41,7 +52,7 @@ void Windows::Done(const Step& step) {
 
 bool Windows::AwaitWritten(std::size_t part) {
   const absl::MutexLock lock(&mutex_);
-  while (!over_ && unwritten_[part] > 0) changed_.Wait(&mutex_);
+  while (!over_ && unwritten_[part] > 0) WaitForChange();
   return !over_;
 }
 

@@ -49,18 +49,23 @@ class Windows {
   // Any thread: nothing more is begun, nobody waits any more.
   void End();
 
+  // So many threads wait now, in Next or in AwaitWritten. For tests.
+  std::size_t waiting() const;
+
  private:
+  void WaitForChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::size_t EndOf(std::size_t part) const;  // the first window behind it
 
   const Shape shape_;
   const std::size_t parts_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   absl::CondVar changed_;
   std::vector<std::size_t> unwritten_ ABSL_GUARDED_BY(mutex_);  // of each part
   std::size_t next_write_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t next_read_ ABSL_GUARDED_BY(mutex_) = 0;
   std::size_t synced_ ABSL_GUARDED_BY(mutex_) = 0;  // windows below this one were synced
   std::size_t readers_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

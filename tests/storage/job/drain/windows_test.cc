@@ -74,6 +74,7 @@ TEST(WindowsTest, NobodyWaitsWhenItIsOverAndNothingIsBegun) {
   EXPECT_EQ(windows.Next(), Write(1));
   std::thread worker([&] { EXPECT_EQ(windows.Next(), std::nullopt); });
   std::thread syncer([&] { EXPECT_FALSE(windows.AwaitWritten(0)); });
+  while (windows.waiting() < 2) std::this_thread::yield();
   windows.End();
   worker.join();
   syncer.join();
