@@ -254,7 +254,7 @@ void Copier::Check(CopyJob& job, std::span<std::byte> buffer) {
 struct Copier::Large {
   const FileInfo& info;
   std::unique_ptr<FileBelow> from = nullptr, to = nullptr;
-  bool sparse = false, direct = false;
+  bool check = false, sparse = false, direct = false;
   std::vector<std::uint64_t> begins = {};  // of the windows that have data
   std::vector<std::uint32_t> sums = {};    // of their bytes
   absl::Mutex mutex = {};
@@ -324,13 +324,13 @@ bool Copier::SyncParts(CopyJob& job, Large& large, Windows& windows) {
   const bool padded = large.direct && large.info.bytes % kDirectAlignment != 0;
   if (padded && !Blame(job, large.to->Truncate(large.info.bytes), false).ok()) return false;
   if (!Finish(job, *large.from, *large.to, true)) return false;
-  if (!large.direct) large.to->BypassCache();  // what was synced can be dropped
+  if (large.check && !large.direct) large.to->BypassCache();  // what was synced can be dropped
   windows.Synced(last);
   return true;
 }
 
 void Copier::CopyLarge(CopyJob& job, Workers& workers, const Buffers& buffers, bool check) {
-  Large large{.info = job.item->info};
+  Large large{.info = job.item->info, .check = check};
   if (!OpenLarge(job, large)) return;
   // Only where the disk itself gives it back, a part is worth a sync of its own.
   Windows windows({.windows = large.begins.size(),

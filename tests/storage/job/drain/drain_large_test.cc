@@ -245,17 +245,22 @@ TEST_F(DrainLargeTest, AnySyncOrReadThatFailsIsTheFilesEnd) {
 
 TEST_F(DrainLargeTest, WithoutReadingBackOrPastTheCacheThereIsOneSync) {
   PutLarge();
-  for (const bool check : {false, true}) {
+  struct Way {
+    bool check = false, direct = false;
+  };
+  for (const auto& [check, direct] : {Way{.direct = true}, Way{}, Way{.check = true}}) {
+    SCOPED_TRACE(::testing::Message() << "check " << check << ", direct " << direct);
     std::filesystem::remove_all(to_);
     std::filesystem::create_directory(to_);
-    std::atomic<int> syncs{0}, early{0};
+    std::atomic<int> syncs{0}, early{0}, bypasses{0};
     std::atomic<std::size_t> reads{0};
     target_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
       if (!IsWork(path)) return absl::OkStatus();
       syncs += what == "sync" ? 1 : 0;
       reads += what == "read" ? 1 : 0;
       early += what == "read" && syncs == 0 ? 1 : 0;
-      return what == "bypass cache" && check ? Unavailable("no direct I/O") : absl::OkStatus();
+      bypasses += what == "bypass cache" ? 1 : 0;
+      return what == "bypass cache" && !direct ? Unavailable("no direct I/O") : absl::OkStatus();
     };
     Hook();
     options_.check = check;
@@ -263,6 +268,7 @@ TEST_F(DrainLargeTest, WithoutReadingBackOrPastTheCacheThereIsOneSync) {
     EXPECT_TRUE(report.complete());
     EXPECT_EQ(syncs, 1);
     EXPECT_EQ(early, 0);
+    EXPECT_EQ(bypasses, check ? 2 : 1) << "what is not read back stays in the cache";
     EXPECT_EQ(reads, check ? kWindows : 0);
     EXPECT_EQ(report.read_through_cache, check ? 1U : 0U);
     ExpectLarge();
