@@ -6,7 +6,8 @@
 // Paths are relative to the root, without "." and ".."; "" is the root. Errors are those of storage/io/disk.h, and
 //   kFailedPrecondition  the way leads out of the tree, over a link, or into another file system
 //   kResourceExhausted   no room or no quota, nothing else
-// All calls block. Trees are thread-safe; a FileBelow may be read and written from several threads at different places.
+// All calls block. Trees are thread-safe; a FileBelow may be read and written from several threads at different places,
+// and synced meanwhile: a Sync makes durable what was written before it began, of a write under way any part or none.
 #ifndef CAIRN_STORAGE_IO_TREE_H_
 #define CAIRN_STORAGE_IO_TREE_H_
 
