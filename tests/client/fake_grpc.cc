@@ -1,7 +1,8 @@
 // Plays libcairn_grpc.so for the tests of libcairn: "grpc+unix:PATH" and "grpc+run:PATH" lead to a FakeDaemon's socket,
-// messages travel in its frames. "grpc+run:" leads to one of two daemons, unless FAKE_GRPC_ALONE is set;
-// if FAKE_GRPC_UNREACHED is set, the other one is out of reach. No gRPC in
-// it: what is tested is the other side of client/grpc_transport.h.
+// messages travel in its frames. No gRPC in it: what is tested is the other side of client/grpc_transport.h.
+//   FAKE_GRPC_ALONE      if set, "grpc+run:" leads to the only daemon, else to one of two
+//   FAKE_GRPC_UNREACHED  if set, the other one is out of reach
+//   FAKE_GRPC_SESSIONS   it writes there the numbers of the sessions that connect
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -41,7 +42,11 @@ uint32_t cairn_grpc_abi(void) {
   return CAIRN_GRPC_ABI;
 }
 
-int cairn_grpc_connect(const char* target, uint64_t, uint32_t, cairn_grpc** handle, char* error, size_t error_bytes) {
+int cairn_grpc_connect(const char* target, uint64_t session, uint32_t, cairn_grpc** handle, char* error,
+                       size_t error_bytes) {
+  const char* const before = std::getenv("FAKE_GRPC_SESSIONS");
+  const std::string sessions = (before == nullptr ? "" : before) + std::to_string(session) + " ";
+  setenv("FAKE_GRPC_SESSIONS", sessions.c_str(), 1);
   const std::string_view whole = target;
   const std::string_view path = whole.substr(std::min(whole.find(':'), whole.size() - 1) + 1);
   sockaddr_un address{};

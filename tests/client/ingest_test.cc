@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -203,8 +205,16 @@ TEST_F(IngestTest, OfASearchADaemonThatDoesNotKnowTheSessionIsNotTheLastWord) {
     TakePieces(back, 8, 20);
     TakeCommit(back);
   });
+  unsetenv("FAKE_GRPC_SESSIONS");
   OpenSession();
   EXPECT_EQ(cairn_checkpoint(session_, 1, nullptr), CAIRN_OK) << cairn_error(session_);
+  std::istringstream sessions(getenv("FAKE_GRPC_SESSIONS"));
+  const std::vector<std::string> asked(std::istream_iterator<std::string>(sessions), {});
+  ASSERT_EQ(asked.size(), 4u);
+  EXPECT_EQ(asked[0], "0") << "it opens";
+  EXPECT_NE(asked[1], "0") << "it looks for its daemon";
+  EXPECT_EQ(asked[2], asked[1]);
+  EXPECT_EQ(asked[3], asked[1]);
 }
 
 // The call's answer if two daemons tell of themselves and the session is refused so many times. Then nobody answers, or
