@@ -110,6 +110,7 @@ void Openings::Answer(const OpeningPtr& opening, local::OpenReply opened) {
 void Openings::Prepare(OpeningPtr opening) {
   if (silent_.contains(opening->open.prefix())) return DoesNotAnswer(opening);
   opening->left = false;
+  opening->asked_at = context_.now();
   opening->patience = context_.loop().After(kPatience, [this, opening] {
     opening->patience = 0;
     DoesNotAnswer(opening);

@@ -46,9 +46,10 @@ class Openings {
     std::shared_ptr<Call> call;
     local::Open open;
     SteadyTime begun;
-    PreparedPtr prepared;     // as last looked
-    bool looked = false;      // at what the prefix holds
-    std::string silent = {};  // what of the run does not answer, when the prefix does; as last asked
+    PreparedPtr prepared;      // as last looked
+    bool looked = false;       // at what the prefix holds
+    std::string silent = {};   // what of the run does not answer, when the prefix does; as last asked
+    SteadyTime asked_at = {};  // the prefix, the last time
     Loop::TimerId patience = 0;
     bool left = false;                                 // the queue, while the prefix is still being asked
     std::optional<OtherCaches::Brought> brought = {};  // from other nodes' caches; none: they were not asked
@@ -57,9 +58,11 @@ class Openings {
     // without the prefix that is less, and does not count once it answers.
     enum class Asked : std::uint8_t { kNot, kOffline, kOnline };
     Asked took_up = Asked::kNot, brought_how = Asked::kNot;
-    LaunchId not_joined = 0;                           // its home has said that it cannot be joined
-    bool job_asked = false;                            // since it looked last, of the newest launch's job
-    LaunchId job_over = 0;                             // whose job the batch system says is over
+    bool ask_again = false;   // others' caches: the arbiter was silent since they were asked
+    bool was_slow = false;    // its prefix; for that they are asked again once
+    LaunchId not_joined = 0;  // its home has said that it cannot be joined
+    bool job_asked = false;   // since it looked last, of the newest launch's job
+    LaunchId job_over = 0;    // whose job the batch system says is over
   };
   using OpeningPtr = std::shared_ptr<Opening>;
 
@@ -83,6 +86,7 @@ class Openings {
   void DoesNotAnswer(const OpeningPtr& opening);
   void Answers(const OpeningPtr& opening);
   bool TakesTurn(const OpeningPtr& opening);
+  static void AnsweredAfter(Opening& opening, SteadyTime::duration took);
   static void ArbiterWasSilent(Opening& opening);
   Run* KnownByPath(const std::string& path) const;
   bool DecideOffline(const OpeningPtr& opening);

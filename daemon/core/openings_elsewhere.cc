@@ -177,8 +177,11 @@ bool Openings::BringFirst(const OpeningPtr& opening, Run& run) {
 bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch, const NodeId& maker, bool offline) {
   const auto how = offline ? Opening::Asked::kOffline : Opening::Asked::kOnline;
   const bool asked = opening->brought && opening->brought->launch == launch && opening->brought_how >= how;
-  if (context_.env.peers == nullptr || asked) return false;
+  const SteadyTime until = MustGoOn(*opening, run, offline);
+  const bool again = opening->ask_again && !offline && context_.now() < until;
+  if (context_.env.peers == nullptr || (asked && !again)) return false;
   opening->brought_how = how;
+  opening->ask_again = false;
   opening->call->WaitingFor(fmt::format("what other nodes' caches have of run {}", run.name));
   const std::uint32_t bringing = ++opening->bringing;
   End(opening);
@@ -186,7 +189,6 @@ bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch,
     BroughtTo(opening, bringing, brought);
   };
   run.others.Bring({.launch = launch, .maker = maker, .offline = offline}, then);
-  const SteadyTime until = MustGoOn(*opening, run, offline);
   const SteadyTime::duration left = std::max(until - context_.now(), SteadyTime::duration(0));
   context_.loop().After(
       std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, name = run.name, bringing, launch] {

@@ -4,7 +4,7 @@
 // for. Else an opening waits until the prefix answers, or until its deadline.
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "daemon/core/openings.h"
@@ -14,11 +14,17 @@
 #include "storage/base/status.h"
 
 namespace cairn {
+namespace {
+
+// A prefix that answers sooner is slow; one that takes longer was silent.
+constexpr std::chrono::seconds kSlow{10};
+
+}  // namespace
+
 // It leaves the queue, whether it is decided now or waits: those behind it may be luckier.
 void Openings::DoesNotAnswer(const OpeningPtr& opening) {
   silent_.try_emplace(opening->open.prefix());
   opening->left = true;
-  ArbiterWasSilent(*opening);
   if (Run* const run = KnownByPath(opening->open.prefix())) run->keeper.watch().CouldNotLook();
   if (DecideOffline(opening)) return;
   auto& waiting = silent_[opening->open.prefix()];
@@ -34,6 +40,9 @@ void Openings::Answers(const OpeningPtr& opening) {
   std::vector<OpeningPtr> waiting;
   if (auto silent = silent_.extract(opening->open.prefix())) waiting = std::move(silent.mapped());
   const bool waits = std::erase(waiting, opening) > 0 && !IsUnheard(*opening);
+  const SteadyTime::duration took = context_.now() - opening->asked_at;
+  if (waits) AnsweredAfter(*opening, took);
+  for (const OpeningPtr& other : waiting) AnsweredAfter(*other, took);
   const Prepared& prepared = *opening->prepared;
   if (!opening->left || (waits && TakesTurn(opening))) {
     RunKnown(opening);
@@ -45,11 +54,18 @@ void Openings::Answers(const OpeningPtr& opening) {
   }
 }
 
+// A late answer may be the end of a silence. Where all answers are late, the prefix is slow, and whoever is asked each
+// time never begins.
+void Openings::AnsweredAfter(Opening& opening, SteadyTime::duration took) {
+  if (!opening.brought || opening.brought->others_known) return;
+  if (took < kSlow && std::exchange(opening.was_slow, true)) return;
+  ArbiterWasSilent(opening);
+}
+
 // Others' caches may have been asked without those to whom the arbiter's word would have led: they are asked again when
 // it answers, each time, until the opening must go on to be in time (BringBefore).
 void Openings::ArbiterWasSilent(Opening& opening) {
-  if (!opening.brought || opening.brought->others_known) return;
-  opening.brought_how = std::min(opening.brought_how, Opening::Asked::kOffline);
+  if (opening.brought && !opening.brought->others_known) opening.ask_again = true;
 }
 
 // It is in the queue again. True: as the only one, so that what it was answered may be used now; else it asks anew in

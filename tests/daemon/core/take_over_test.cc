@@ -99,8 +99,36 @@ class TakeOverTest : public RedundancyTest {
     EXPECT_EQ(RestoreLatest().step, kNewest);
   }
   void PassFor(milliseconds time) {
-    nodes.loop().After(time, [] {});  // else the time stands still while no daemon runs
+    nodes.loop().After(time, [] {});  // else it goes on to a daemon's next timer, or stands still
     nodes.Pass(time);
+  }
+  // What a run on one node has left, whose daemon is gone: nobody says that a coordinator will come.
+  void LeaveStepOnThePrefix() {
+    nodes[0].Start();
+    RanksAt(0, 0);
+    ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.0"));
+    const DatasetId old = Checkpoint(kOnThePrefix);
+    ASSERT_EQ(nodes[0].Flush(old).code(), local::OK);
+    EXPECT_SAYS(clients[0]->Wait(old, local::PREFIX), local::OK, "");
+    nodes.Pass(seconds(1));
+    clients.clear();
+    nodes[0].Kill();
+    PassFor(2 * kTerm);  // its lease is over
+    nodes[3].Start();
+  }
+  // The prefix answers node 3 only every so often, but then all that was asked.
+  milliseconds OpenWherePrefixAnswersEvery(milliseconds pause, std::uint32_t deadline_ms) {
+    const auto began = nodes.now();
+    nodes[3].PrefixHangs(true);
+    const std::uint64_t call = SendOpen(deadline_ms);
+    while (!clients[0]->HasReply(call)) {
+      PassFor(pause);
+      nodes[3].PrefixHangs(false);
+      PassFor(milliseconds(1));
+      nodes[3].PrefixHangs(true);
+    }
+    EXPECT_SAYS(clients[0]->Next(call), local::OK, "");
+    return std::chrono::duration_cast<milliseconds>(nodes.now() - began);
   }
   // On nodes 3 and 4, whose daemons are new.
   milliseconds OpenOnNewNodes(const std::string& key = "slurm:7.0.1", int second = 4) {
@@ -303,6 +331,20 @@ TEST_F(TakeOverTest, AfterASilenceOfTheArbiterTheOthersAreAskedAgain) {
 
 TEST_F(TakeOverTest, AfterEachSilenceOfTheArbiterTheOthersAreAskedAgain) {
   ASSERT_NO_FATAL_FAILURE(GoesOnAfterSilences(2));
+}
+
+// Each look takes longer than an opening is patient, and none is a silence.
+TEST_F(TakeOverTest, WhereThePrefixIsSlowTheOthersAreNotAskedForEver) {
+  ASSERT_NO_FATAL_FAILURE(LeaveStepOnThePrefix());
+  EXPECT_LE(OpenWherePrefixAnswersEvery(milliseconds(2'500), 180'000), seconds(45));
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr("no coordinator of its nodes was found"));
+}
+
+// There the launch begins in time, and at once.
+TEST_F(TakeOverTest, WhereThePrefixFallsSilentAgainAndAgainTheOthersAreAskedUntilTheLaunchMustBegin) {
+  ASSERT_NO_FATAL_FAILURE(LeaveStepOnThePrefix());
+  EXPECT_LE(OpenWherePrefixAnswersEvery(seconds(19), 60'000), seconds(60));
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr("no coordinator of its nodes was found"));
 }
 
 TEST_F(TakeOverTest, APrefixThatHangsForGoodEndsTheOpeningAtItsDeadline) {
