@@ -322,6 +322,7 @@ struct Nodes::Awaited {
   std::function<void(bool others_known)> then;
   SteadyTime began = {};
   std::optional<SteadyTime> node_until = {};  // since links lead to a coordinator whose table is here
+  std::optional<SteadyTime> some_until = {};  // the same: until those must have come whom the one before it knew
   bool others_known = false;
 };
 
@@ -353,8 +354,8 @@ bool Nodes::IsTooLate(const Awaited& awaited) const {
   if (now < awaited.began + kForTheTable) return false;
   if (!awaited.all || !membership_) return true;
   const Membership::Knowledge knowledge = membership_->knowledge();
-  const bool more_comes = knowledge == Membership::Knowledge::kSoon || knowledge == Membership::Knowledge::kSome;
-  return !more_comes || now >= awaited.began + kTermsToTakeOver * Term();
+  if (knowledge == Membership::Knowledge::kSome && awaited.some_until) return now >= *awaited.some_until;
+  return knowledge != Membership::Knowledge::kSoon || now >= awaited.began + kTermsToTakeOver * Term();
 }
 
 bool Nodes::IsKnown(Awaited& awaited) const {
@@ -362,6 +363,7 @@ bool Nodes::IsKnown(Awaited& awaited) const {
   const Membership::Knowledge knowledge = membership_->knowledge();
   if (knowledge >= Membership::Knowledge::kSome && !awaited.node_until) {
     awaited.node_until = context_.now() + kForANode;
+    awaited.some_until = context_.now() + Term() / 2;
   }
   if (knowledge < (awaited.all ? Membership::Knowledge::kAll : Membership::Knowledge::kSome)) return false;
   awaited.others_known = true;

@@ -205,10 +205,11 @@ bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch,
 // A launch never begins from an older step without a word.
 void Openings::TellIfNotAllKnown(const Opening& opening, const Run& run) const {
   if (!opening.brought || opening.brought->others_known) return;
-  context_.Warn(
-      fmt::format("run {}: no coordinator of its nodes was found, so that not all of them may be known here: "
-                  "what the launch begins from may be older than a step that one of them holds",
-                  run.name));
+  context_.Warn(fmt::format(
+      "run {}: no coordinator of its nodes was found, or some whom the one before it knew have not come, so "
+      "that not all of them may be known here: what the launch begins from may be older than a step that "
+      "one of them holds",
+      run.name));
 }
 
 void Openings::BroughtTo(const OpeningPtr& opening, std::uint32_t bringing, const OtherCaches::Brought& brought) {

@@ -22,7 +22,8 @@ Awaited AwaitedAfter(const coordinator_lease::Found& over, bool lapsed, const Co
   if (record.members.count == 0) return awaited;  // as releases before write it
   awaited.anybody = true;
   awaited.count = record.members.count - 1;
-  if (record.state == CoordinatorRecord::State::kEnded) awaited.within = term / kOfTermIfTold;
+  awaited.told = record.state == CoordinatorRecord::State::kEnded;
+  if (awaited.told) awaited.within = term / kOfTermIfTold;
   if (record.members.others.empty()) return awaited;
   awaited.nodes = record.members.others;
   awaited.nodes.erase(ShortNode(self.node));
@@ -32,8 +33,16 @@ Awaited AwaitedAfter(const coordinator_lease::Found& over, bool lapsed, const Co
 }
 
 void Gathering::Came(const NodeId& node) {
+  if (!named_) came_.insert(node);
   if (awaited_.nodes.erase(ShortNode(node)) == 0) return;
   awaited_.anybody = --awaited_.count != 0;
+}
+
+Awaited Besides(Awaited awaited, const std::vector<NodeId>& known) {
+  if (awaited.nodes.empty()) return awaited.count > known.size() ? awaited : Awaited();
+  for (const NodeId& node : known) awaited.nodes.erase(ShortNode(node));
+  awaited.count = static_cast<std::uint32_t>(awaited.nodes.size());
+  return awaited.count > 0 ? awaited : Awaited();
 }
 
 KnownMembers CountToTell(std::size_t known, const Awaited& awaited) {

@@ -85,6 +85,7 @@ class MembershipImpl final : public Membership {
   void OnHeld(std::uint64_t epoch, const Awaited& awaited);
   void OnLost(Tenure::Lost why, const absl::Status& status);
   bool HasAllOf(std::uint64_t epoch) const { return table().has_all() && table().epoch >= epoch; }
+  Awaited Unknown(Awaited awaited, std::uint64_t epoch) const;
   KnownMembers MembersToTell(const Awaited& awaited) const;
   void Publish();
   void PublishLater();
@@ -146,7 +147,7 @@ MembershipImpl::MembershipImpl(Given given, Reports reports)
                         .address = "",
                         .term_ms = static_cast<std::uint64_t>(given_.settings.term.count())},
                .address = [this] { return given_.net.address(); },
-               .has_all = [this](std::uint64_t epoch) { return HasAllOf(epoch); },
+               .besides = [this](Awaited awaited, std::uint64_t epoch) { return Unknown(std::move(awaited), epoch); },
                .members = [this](const Awaited& awaited) { return MembersToTell(awaited); }},
               TenureReports()),
       uplink_({.loop = given_.loop,
@@ -484,6 +485,14 @@ void MembershipImpl::OnLost(Tenure::Lost why, const absl::Status& status) {
   // Others may reach the arbiter, but look only if they have no parent.
   if (why == Tenure::Lost::kSilent) children_.LetGo(peer::Elsewhere::UNATTACHED, "the lease could not be renewed");
   Seek();
+}
+
+Awaited MembershipImpl::Unknown(Awaited awaited, std::uint64_t epoch) const {
+  if (!HasAllOf(epoch)) return awaited;
+  std::vector<NodeId> known;
+  for (const auto& [node, entry] : table().entries) known.push_back(node);
+  for (const GoneMember& left : left_) known.push_back(left.node);
+  return Besides(std::move(awaited), known);
 }
 
 KnownMembers MembershipImpl::MembersToTell(const Awaited& awaited) const {

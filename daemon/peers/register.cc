@@ -9,7 +9,7 @@ namespace cairn {
 Register::Register(const Given& given, MemberTable known, const Awaited& awaited, std::uint64_t epoch,
                    const Member& self, Time now)
     : given_(given), self_(self.node), table_(std::move(known)) {
-  if (awaited.anybody) gathering_.emplace(awaited, now);
+  if (awaited.anybody) gathering_.emplace(awaited, now, given.gone_after);
   table_.gathers = gathering_.has_value();
   table_.epoch = epoch;
   table_.version = 0;

@@ -139,11 +139,8 @@ void Tenure::TryFirst(coordinator_lease::Found found) {
 }
 
 void Tenure::Take(coordinator_lease::Found found, bool lapsed) {
-  if (given_.has_all(found.epoch())) {
-    awaited_ = {};
-  } else if (!remaking_) {
-    awaited_ = AwaitedAfter(found, lapsed, given_.self);
-  }
+  if (!remaking_) awaited_ = AwaitedAfter(found, lapsed, given_.self);
+  awaited_ = given_.besides(std::move(awaited_), found.epoch());
   record_ = given_.self;
   record_.members = given_.members(awaited_);
   record_.address = given_.address();

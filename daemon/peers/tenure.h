@@ -30,8 +30,8 @@ class Tenure {
     OnArbiter on_arbiter;    // may answer after the tenure has gone
     CoordinatorRecord self;  // run, node, incarnation, host, term
     std::function<std::string()> address;
-    // The table of members is of this epoch or a later one, and has all who may be there (MemberTable::has_all).
-    std::function<bool(std::uint64_t epoch)> has_all;
+    // Those of them whom the table of members, if it is of this epoch or a later one, does not have.
+    std::function<Awaited(Awaited awaited, std::uint64_t epoch)> besides;
     // What the lease is to say of the members; `awaited`: who may be there besides, as long as this daemon does not
     // hold it.
     std::function<KnownMembers(const Awaited& awaited)> members;

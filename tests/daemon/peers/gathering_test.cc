@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/daemon/peers/sample.h"
 
@@ -66,14 +67,47 @@ TEST(GatheringTest, OthersAreAwaitedHoweverTheLeaseIsOver) {
   EXPECT_FALSE(After(LeaseOf(2, {.count = 2, .others = {ShortOf(1)}}), true).anybody) << "there was nobody but itself";
 }
 
-TEST(GatheringTest, WhoIsNotNamedIsAwaitedByTimeAlone) {
+TEST(GatheringTest, WhoIsNotNamedIsAwaitedByTimeAndByCount) {
   const Awaited many = After(LeaseOf(2, {.count = 500, .others = {}}), false);
   EXPECT_TRUE(many.anybody);
   EXPECT_EQ(many.count, 499U);
-  Gathering gathering(many, Gathering::Time(seconds(100)));
-  for (std::uint32_t i = 2; i < 600; ++i) gathering.Came(NodeOf(i));
-  EXPECT_FALSE(gathering.IsOver(Gathering::Time(seconds(105))));
-  EXPECT_TRUE(gathering.IsOver(Gathering::Time(seconds(106))));
+  const auto at = [](int second) { return Gathering::Time(seconds(second)); };
+  Gathering all(many, at(100), seconds(36)), one_too_few(many, at(100), seconds(36));
+  for (std::uint32_t i = 2; i < 501; ++i) all.Came(NodeOf(i));
+  for (std::uint32_t i = 2; i < 500; ++i) {
+    for (int time = 0; time < 2; ++time) one_too_few.Came(NodeOf(i));
+  }
+  EXPECT_FALSE(all.IsOver(at(105)));
+  EXPECT_EQ(all.until(), at(106));
+  EXPECT_TRUE(all.IsOver(at(106)));
+  EXPECT_FALSE(one_too_few.IsOver(at(135)));
+  EXPECT_EQ(one_too_few.until(), at(136));
+  EXPECT_TRUE(one_too_few.IsOver(at(136)));
+}
+
+// They may live, and not reach the arbiter.
+TEST(GatheringTest, WhoIsNamedAndDoesNotComeIsGivenUpAsAnyMemberIsUnlessItWasTold) {
+  const auto at = [](int second) { return Gathering::Time(seconds(second)); };
+  const KnownMembers two{.count = 2, .others = {ShortOf(3)}};
+  const Gathering lost(After(LeaseOf(2, two), true), at(100), seconds(36));
+  EXPECT_FALSE(lost.IsOver(at(135)));
+  EXPECT_TRUE(lost.IsOver(at(136)));
+  const Gathering told(After(LeaseOf(2, two, State::kEnded), false), at(100), seconds(36));
+  EXPECT_FALSE(told.IsOver(at(102)));
+  EXPECT_TRUE(told.IsOver(at(103)));
+}
+
+TEST(GatheringTest, WhomTheTableHasIsNotAwaitedAndWhomTheLeaseNamesBesidesIs) {
+  const Awaited named = After(LeaseOf(2, {.count = 4, .others = {ShortOf(1), ShortOf(3), ShortOf(4)}}), true);
+  const Awaited besides = Besides(named, {NodeOf(1), NodeOf(2), NodeOf(3)});
+  EXPECT_TRUE(besides.anybody);
+  EXPECT_EQ(besides.nodes, std::set<std::string>{ShortOf(4)});
+  EXPECT_EQ(besides.count, 1U);
+  EXPECT_FALSE(Besides(named, {NodeOf(3), NodeOf(4)}).anybody);
+  const Awaited counted = After(LeaseOf(2, {.count = 40, .others = {}}), true);
+  EXPECT_TRUE(Besides(counted, std::vector<NodeId>(38)).anybody);
+  EXPECT_FALSE(Besides(counted, std::vector<NodeId>(39)).anybody);
+  EXPECT_FALSE(Besides(After(LeaseOf(2, {}), true), {}).anybody) << "it does not say more than the table";
 }
 
 // As releases before.
