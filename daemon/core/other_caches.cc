@@ -130,7 +130,8 @@ void OtherCaches::Looked(const Brought& brought) {
 // terms after a coordinator was lost: else an older dataset would be chosen.
 void OtherCaches::EndLookAt(std::chrono::milliseconds after) {
   if (looking_ != 0) context_.loop().Cancel(looking_);
-  looking_ = context_.loop().After(after, [this] { at_work_ || awaits_members_ ? EndLookAt(kLooksEvery) : EndLook(); });
+  looking_ = context_.loop().After(
+      after, [this] { at_work_ || (awaits_members_ && look_asks_) ? EndLookAt(kLooksEvery) : EndLook(); });
 }
 
 void OtherCaches::EndLook() {
