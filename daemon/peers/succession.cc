@@ -35,6 +35,14 @@ void Succession::Saw(const CoordinatorRecord& held, Time now) {
   members_ = held.members.count;
 }
 
+void Succession::SawUnread(std::uint64_t epoch, Time now) {
+  unread_ = true;
+  if (epoch <= epoch_) return;  // what it said before counts
+  Follow(epoch, now);
+  counter_ = 0;
+  members_ = 0;
+}
+
 void Succession::Heard(std::uint64_t epoch, Time now) {
   if (epoch <= epoch_) return;
   Follow(epoch, now);
@@ -45,7 +53,7 @@ void Succession::Heard(std::uint64_t epoch, Time now) {
 bool Succession::IsExpected(Time now) const {
   // A metadata server that is busy for a few seconds, as when a job starts, has not fallen silent.
   const milliseconds silent = std::max(kSilentAtLeast, own_term_ / 2);
-  if (epoch_ == 0 || !answered_ || now >= *answered_ + silent) return false;
+  if ((epoch_ == 0 && !unread_) || !answered_ || now >= *answered_ + silent) return false;
   // One that has just come is not joined yet by this member, which may still be dialling the one before.
   if (followed_ && now < *followed_ + own_term_ / 2) return true;
   if (renewed_ && now < *renewed_ + 2 * term_ / kHolderWritesInTerm) return false;

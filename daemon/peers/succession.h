@@ -22,6 +22,9 @@ class Succession {
   void Answered(Time now) { answered_ = now; }
   // A look has found that this lease is held. Its holder lives, or its term is not over.
   void Saw(const CoordinatorRecord& held, Time now);
+  // The same of one that cannot be read, or that somebody has removed (epoch 0): it will be followed within its term,
+  // or the own one.
+  void SawUnread(std::uint64_t epoch, Time now);
   // Another member has told of this epoch, whose lease no look has found yet.
   void Heard(std::uint64_t epoch, Time now);
 
@@ -40,6 +43,7 @@ class Succession {
   const std::chrono::milliseconds own_term_;
   std::optional<Time> answered_;
   std::uint64_t epoch_ = 0;  // the newest; 0: none was seen held
+  bool unread_ = false;      // one was there of which nothing is known
   std::uint64_t counter_ = 0;
   std::uint32_t members_ = 0;          // KnownMembers::count of its lease
   std::chrono::milliseconds term_{0};  // of its lease

@@ -115,7 +115,7 @@ void Tenure::Judge(SteadyTime began, const coordinator_lease::Found& found) {
   if (paused_for_ != found.epoch()) pause_ = milliseconds(0);
   paused_for_ = found.epoch();
   LookAgain(judged.left);
-  if (found.record) succession_.Saw(*found.record, now());
+  found.record ? succession_.Saw(*found.record, now()) : succession_.SawUnread(found.epoch(), now());
   if (found.record && found.record->node != given_.self.node) reports_.on_found(*found.record);
 }
 
@@ -134,6 +134,7 @@ void Tenure::TryFirst(coordinator_lease::Found found) {
               if (!first.ok()) return Silent(first.status());
               if (*first) return Take(std::move(found));
               coordinated_ = true;
+              succession_.SawUnread(0, now());
               LookAgain(term());
             });
 }

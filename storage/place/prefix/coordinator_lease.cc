@@ -43,6 +43,7 @@ KnownMembers MembersOf(const kvtree::Tree& tree) {
   if (!count.ok() || *count > kMembersMax) return {};
   KnownMembers members{.count = static_cast<std::uint32_t>(*count), .others = {}};
   const std::string others(tree.Get("OTHERS").value_or(""));
+  if (members.count == 1 && !others.empty()) return {};  // nobody is alone on such a word
   const bool of_hex = others.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (others.size() > kOthersMax * kShortNodeBytes || !of_hex) return members;
   for (std::size_t at = 0; at < others.size(); at += kShortNodeBytes) {

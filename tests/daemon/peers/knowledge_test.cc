@@ -182,6 +182,26 @@ TEST_F(KnowledgeTest, WhoHasTheTableOfAnEarlierEpochDoesNotKnowTheMembersOfALate
   KnowsAllWithoutGap({cut_off}, {9}, 0);
 }
 
+// Its table is of the newest epoch, and older than the lease: it was cut off before another one came.
+TEST_F(KnowledgeTest, WhoHasAnOldTableOfTheSameEpochDoesNotKnowWhomTheLeaseNamesBesides) {
+  StartAll(2);
+  sim_.RunFor(term());
+  const std::uint32_t top = Top(), cut_off = NotTop();
+  for (const auto& [from, to] : {std::pair(top, cut_off), std::pair(cut_off, top)}) {
+    sim_.network().Block(fmt::format("10.0.0.{}:17001", from), fmt::format("10.0.0.{}:17001", to));
+  }
+  sim_.RunFor(term());
+  sim_.Start(9);
+  Took([&] { return KnowledgeOf(9) == Knowledge::kAll; });
+  sim_.RunFor(term() / 6);
+  sim_.Pause(9, true);
+  sim_.Kill(top, /*silently=*/true);
+  Took([&] { return Attached(cut_off); });
+  EXPECT_EQ(KnowledgeOf(cut_off), Knowledge::kSome);
+  sim_.Pause(9, false);
+  KnowsAllWithoutGap({cut_off}, {9}, 0);
+}
+
 TEST_F(KnowledgeTest, TheLeaseSaysSoonWhoHasCome) {
   StartAll(1);
   for (std::uint32_t number = 2; number <= 6; ++number) {

@@ -51,6 +51,24 @@ TEST_F(SuccessionTest, ALeaseThatStandsStillWillBeTakenOver) {
   EXPECT_TRUE(IsExpected(seconds(14)));
 }
 
+TEST_F(SuccessionTest, ALeaseThatCannotBeReadOrIsGoneWillBeFollowed) {
+  for (const std::uint64_t epoch : {0U, 3U}) {
+    Succession succession(kTerm);
+    succession.Answered(At(seconds(0)));
+    succession.SawUnread(epoch, At(seconds(0)));
+    EXPECT_TRUE(succession.IsExpected(At(seconds(1)))) << epoch;
+    EXPECT_FALSE(succession.IsExpected(At(seconds(6)))) << epoch;
+  }
+}
+
+TEST_F(SuccessionTest, WhatALeaseSaidCountsWhileItCannotBeRead) {
+  Look(Lease(3, 50, 1), seconds(0));
+  succession_.SawUnread(3, At(seconds(1)));
+  EXPECT_FALSE(IsExpected(seconds(1))) << "it knew nobody";
+  succession_.SawUnread(4, At(seconds(2)));
+  EXPECT_TRUE(IsExpected(seconds(2)));
+}
+
 TEST_F(SuccessionTest, AnArbiterThatIsSilentForHalfATermIsNotWaitedFor) {
   LookOn(Lease(3, 50), seconds(0), milliseconds(2'500));
   EXPECT_TRUE(IsExpected(milliseconds(8'399)));

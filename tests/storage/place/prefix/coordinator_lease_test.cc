@@ -160,6 +160,8 @@ TEST_F(CoordinatorLeaseTest, WhatALeaseSaysOfMembersMayBeNonsense) {
   };
   const std::string two = "0123abcdbbbbbbbb";
   EXPECT_EQ(members("3", two).others.size(), 2U);
+  EXPECT_EQ(members("1", ""), (KnownMembers{.count = 1, .others = {}}));
+  EXPECT_EQ(members("1", two), KnownMembers()) << "it names others, so it is not alone";
   for (const char* count : {"", "x", "-1", "16385", "99999999999999999999", "0"}) {
     EXPECT_EQ(members(count, two), KnownMembers()) << count;
   }
