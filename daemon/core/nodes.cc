@@ -322,7 +322,6 @@ struct Nodes::Awaited {
   std::function<void(bool others_known)> then;
   SteadyTime began = {};
   std::optional<SteadyTime> node_until = {};  // since links lead to a coordinator whose table is here
-  std::optional<SteadyTime> some_until = {};  // the same: until those must have come whom the one before it knew
   bool others_known = false;
 };
 
@@ -351,19 +350,22 @@ void Nodes::LookForKnown(const std::shared_ptr<Awaited>& awaited) {
 bool Nodes::IsTooLate(const Awaited& awaited) const {
   const SteadyTime now = context_.now();
   if (awaited.others_known) return now >= *awaited.node_until;
+  const Membership::Knowledge knowledge = membership_ ? membership_->knowledge() : Membership::Knowledge::kNothing;
+  const bool had_its_time = now >= awaited.began + kTermsToTakeOver * Term();
+  if (awaited.all && knowledge == Membership::Knowledge::kSome) return now >= some_until_ || had_its_time;
   if (now < awaited.began + kForTheTable) return false;
-  if (!awaited.all || !membership_) return true;
-  const Membership::Knowledge knowledge = membership_->knowledge();
-  if (knowledge == Membership::Knowledge::kSome && awaited.some_until) return now >= *awaited.some_until;
-  return knowledge != Membership::Knowledge::kSoon || now >= awaited.began + kTermsToTakeOver * Term();
+  return !awaited.all || knowledge != Membership::Knowledge::kSoon || had_its_time;
 }
 
-bool Nodes::IsKnown(Awaited& awaited) const {
+bool Nodes::IsKnown(Awaited& awaited) {
   if (!membership_) return false;
   const Membership::Knowledge knowledge = membership_->knowledge();
   if (knowledge >= Membership::Knowledge::kSome && !awaited.node_until) {
     awaited.node_until = context_.now() + kForANode;
-    awaited.some_until = context_.now() + Term() / 2;
+  }
+  if (const std::uint64_t epoch = membership_->table().epoch;
+      knowledge == Membership::Knowledge::kSome && std::exchange(some_epoch_, epoch) != epoch) {
+    some_until_ = context_.now() + Term() / 2;
   }
   if (knowledge < (awaited.all ? Membership::Knowledge::kAll : Membership::Knowledge::kSome)) return false;
   awaited.others_known = true;

@@ -79,8 +79,8 @@ class Nodes {
   void WhenKnown(const NodeId& node, std::function<void()> then);
   // The same, once this daemon knows which others there are and, unless it is empty, `node` is among them. For the
   // others two terms are waited where the arbiter answers, and says that a coordinator that is gone, and that knew
-  // others, has not been followed by another yet; or where one has taken over that does not know all who are there
-  // (Membership::Knowledge). Not `others_known`: the wait has ended before that.
+  // others, has not been followed by another yet; and half a term, once for each, where one has taken over that does
+  // not know all who may be there (Membership::Knowledge). Not `others_known`: the wait has ended before that.
   void WhenAllKnown(const NodeId& node, std::function<void(bool others_known)> then);
   std::optional<Member> Find(const NodeId& node) const;  // none: it is no member, or missing
   // A link to the home of a launch (home.h): Relay::Dial. kUnavailable, soon: this daemon is no member.
@@ -103,7 +103,7 @@ class Nodes {
   std::chrono::milliseconds Term() const;
   struct Awaited;
   void Await(Awaited awaited);
-  bool IsKnown(Awaited& awaited) const;
+  bool IsKnown(Awaited& awaited);
   bool IsTooLate(const Awaited& awaited) const;
   void LookForKnown(const std::shared_ptr<Awaited>& awaited);
   void TableChanged(const TableChange& change) const;
@@ -124,6 +124,9 @@ class Nodes {
   std::uint32_t failed_ = 0;  // so often, one after the other
   Loop::TimerId timer_ = 0;   // until it is tried again
   bool acting_ = false;
+  // Until then those must have come whom the coordinator of that epoch does not know, and the one before it knew.
+  SteadyTime some_until_;
+  std::uint64_t some_epoch_ = 0;
 };
 
 std::string FolderOnOtherNode(DatasetId dataset);

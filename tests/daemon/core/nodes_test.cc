@@ -369,6 +369,9 @@ TEST_F(NodesTest, ACoordinatorThatIsGoneIsWaitedForUntilItIsFollowedAndTheOthers
   Pass(std::chrono::milliseconds(800));
   ASSERT_TRUE(all->has_value());
   EXPECT_FALSE(**all) << "they have not";
+  const auto next = WhenAllKnown();
+  Pass(std::chrono::milliseconds(100));
+  EXPECT_EQ(*next, std::optional(false)) << "nor are they waited for once more";
 }
 
 TEST_F(NodesTest, ACoordinatorThatIsGoneAndWasAloneIsFollowedByNobody) {

@@ -127,7 +127,12 @@ TEST_F(KnowledgeTest, ThoseWhoHaveEndedTogetherWithTheirCoordinatorAreWaitedForA
   EXPECT_TRUE(sim_.RunUntil([&] { return sim_.node(top).stopped; }, term()));
   sim_.Kill(top, /*silently=*/false);
   sim_.Start(9);
-  EXPECT_LT(Took([&] { return KnowledgeOf(9) == Knowledge::kAll; }), term() / 3);
+  Took([&] { return Attached(9); });
+  EXPECT_EQ(KnowledgeOf(9), Knowledge::kSome);
+  sim_.RunFor(term() / 4 - milliseconds(200));
+  EXPECT_EQ(KnowledgeOf(9), Knowledge::kSome);
+  sim_.RunFor(milliseconds(400));
+  EXPECT_EQ(KnowledgeOf(9), Knowledge::kAll);
 }
 
 // It has had a table, but not one with all members.
