@@ -64,8 +64,8 @@ struct HashLane {
   std::vector<BlockCrc> parts{};          // out, by blocks: of what of `data` lies in each block of kHashBlockBytes
 };
 
-// Hashes all lanes, best kMd5LanesMax of about the same length. Asks `stop` every MiB or so: true ends it, and the results are
-// of no use.
+// Hashes all lanes, best kMd5LanesMax of about the same length. Asks `stop` every MiB or so: true ends it, and the
+// results are of no use.
 void HashLanes(std::span<HashLane> lanes, const std::function<bool()>& stop);
 
 }  // namespace cairn

@@ -16,7 +16,21 @@ const bool kWithContainers = [] {
   return true;
 }();
 
-class ContainersTest : public SlurmTest {};
+class ContainersTest : public SlurmTest {
+ protected:
+  // How a job ends that follows another one on its node. Slurm 22.05 sometimes does not find the namespace that it has
+  // made for such a job, and ends it before the script begins: then it is submitted once more.
+  std::string StateOfNext(const std::string& script) {
+    std::string state;
+    for (int tries = 0; tries < 2; ++tries) {
+      jobs_.push_back(site().Submit("alice", "-N1 -n2 -w n2 " + Script(script)));
+      state = site().AwaitState(jobs_.back(), {"COMPLETED", "FAILED"});
+      if (site().OutputOf("alice", jobs_.back()).find("container_p_join: open failed") == std::string::npos) break;
+      EXPECT_TRUE(site().AwaitIdle(2));
+    }
+    return state;
+  }
+};
 
 TEST_F(ContainersTest, AJobWithATmpOfItsOwnReachesTheDaemonAndGoesOn) {
   ASSERT_TRUE(kWithContainers);
@@ -33,10 +47,9 @@ TEST_F(ContainersTest, AJobWithATmpOfItsOwnReachesTheDaemonAndGoesOn) {
   EXPECT_EQ(site().AwaitState(jobs_.back(), {"CANCELLED"}), "CANCELLED");
   EXPECT_TRUE(site().AwaitIdle(2));
   const std::uint64_t newest = NewestCaptured(LogOf());
-  jobs_.push_back(
-      site().Submit("alice", "-N1 -n2 -w n2 " + Script("export CAIRN_PREFIX=" + PrefixOf() + "\nsrun solver --log " +
-                                                       LogOf() + " --steps " + std::to_string(newest + 2))));
-  EXPECT_EQ(site().AwaitState(jobs_.back(), {"COMPLETED", "FAILED"}), "COMPLETED");
+  EXPECT_EQ(StateOfNext("export CAIRN_PREFIX=" + PrefixOf() + "\nsrun solver --log " + LogOf() + " --steps " +
+                        std::to_string(newest + 2)),
+            "COMPLETED");
   const auto resumed = EventsNamed(LogOf(), "resumed");
   ASSERT_EQ(resumed.size(), 2u);
   EXPECT_GE(resumed[0].numbers.at(0), newest);
