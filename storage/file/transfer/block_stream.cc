@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <utility>
 
 #include "storage/base/check.h"
@@ -12,6 +14,8 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kHugePage = 2 << 20;
+
+std::atomic<std::byte*> spare_set = nullptr;  // memory of kBlockBuffersMax buffers that nobody uses
 
 std::uint64_t BlocksOf(std::uint64_t bytes) {
   return bytes / kCrcBlockBytes + (bytes % kCrcBlockBytes != 0);
@@ -25,12 +29,18 @@ std::size_t RoundUp(std::size_t bytes) {
 
 BlockBuffers::BlockBuffers(std::uint64_t file_bytes)
     : count_(std::clamp<std::uint64_t>(BlocksOf(file_bytes), 1, kBlockBuffersMax)),
-      base_(static_cast<std::byte*>(std::aligned_alloc(
-                count_ * kCrcBlockBytes % kHugePage == 0 ? kHugePage : kDirectAlignment, count_ * kCrcBlockBytes)),
-            &std::free) {
+      base_(count_ == kBlockBuffersMax ? spare_set.exchange(nullptr) : nullptr) {
+  if (base_ != nullptr) return;
+  const std::size_t bytes = count_ * kCrcBlockBytes;
+  base_ = static_cast<std::byte*>(std::aligned_alloc(bytes % kHugePage == 0 ? kHugePage : kDirectAlignment, bytes));
   CAIRN_CHECK(base_ != nullptr);
   // The kernel looks for the pages of a block at each transfer; of huge ones there are few. Refused: small ones do.
-  madvise(base_.get(), count_ * kCrcBlockBytes, MADV_HUGEPAGE);
+  madvise(base_, bytes, MADV_HUGEPAGE);
+}
+
+BlockBuffers::~BlockBuffers() {
+  if (count_ == kBlockBuffersMax) base_ = spare_set.exchange(base_);
+  std::free(base_);
 }
 
 BlockStream::BlockStream(File& file, std::uint64_t file_bytes, std::uint64_t first_block, BlockBuffers& buffers)
