@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 namespace cairn::view {
 
@@ -28,6 +29,10 @@ void Widen(const std::byte* elements, std::size_t count, std::byte* low_at, std:
   T low, high;
   std::memcpy(&low, low_at, sizeof low);
   std::memcpy(&high, high_at, sizeof high);
+  // Nothing is beyond these: so memory that is protected as bytes costs no more than its first few thousand.
+  if constexpr (std::numeric_limits<T>::is_integer) {
+    if (low == std::numeric_limits<T>::lowest() && high == std::numeric_limits<T>::max()) return;
+  }
   std::size_t i = 0;
   if (count >= kSide * kLanes) {
     Vector lows[kSide], highs[kSide];
