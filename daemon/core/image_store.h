@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,7 +45,7 @@ class ImageOwner {
   std::chrono::nanoseconds usual_wait_{0};  // for a turn, of the last few checkpoints on average
   Loop::TimerId reserve_due_ = 0;           // then it has waited for longer than that
   bool reserve_tried_ = false;              // it was to be made during this wait
-  std::uint64_t being_made_ = 0;            // bytes of the image that is being made ahead of need; 0: none
+  std::vector<std::uint64_t> being_made_;   // bytes of each image that is being made for it; of a ring, those wished
   std::vector<std::shared_ptr<Image>> idle_;
   std::vector<std::weak_ptr<Image>> out_;  // on their way from the client to the cache
   std::weak_ptr<Image> read_ahead_;        // made by MakeIfFree, until it goes back
@@ -80,7 +81,8 @@ class ImageStore {
   void OwnerGone(const ImageOwnerPtr& owner);
 
   // `then` gets an image of at least the wished size, or a smaller one, to be used as a ring, when the budget is
-  // smaller; at once, or when there is room, and if it takes turns fewer than two of the session's are out. A client
+  // smaller; at once, or when there is room, and if it takes turns fewer than two of the session's are out. One that
+  // must be made first is given unless another of the session's comes back sooner. A client
   // that is faster than the disk gets the third one, the reserve, only after it has waited for longer than usual: so
   // one slow write makes one wait longer by a quarter, and what the reserve has lent comes back over the next ones.
   // kResourceExhausted: never, or not now if it does not wait; kAborted: it was dropped (DropWishes).
@@ -149,6 +151,7 @@ class ImageStore {
   absl::StatusOr<std::shared_ptr<Image>> MakeImage(std::uint64_t bytes, const std::function<void()>& before_part);
   void Make(Wish wish, std::uint64_t bytes);
   void Made(Wish wish, std::uint64_t bytes, const absl::StatusOr<std::shared_ptr<Image>>& image);
+  std::optional<Wish> TakeWish(const ImageOwnerPtr& owner, const Call& call);
   void Prepare(const ImageOwnerPtr& owner);
   void MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes);
   bool MayMakeAhead(const ImageOwner& owner, std::uint64_t bytes) const;

@@ -65,6 +65,10 @@ class ImageTurnsTest : public ::testing::Test {
 
   // The application's next checkpoint. What it gets goes to `out_`.
   void Begin() {
+    Ask();
+    by_hand_.RunAll();
+  }
+  void Ask() {
     waits_ = true;
     call_ = Call::Make(by_hand_.loop, connection_, 1, std::chrono::hours(10));
     store_->Acquire({.owner = owner_,
@@ -72,11 +76,12 @@ class ImageTurnsTest : public ::testing::Test {
                      .bytes = kBytes,
                      .takes_turn = true,
                      .then = [this](absl::StatusOr<std::shared_ptr<Image>> image) {
+                       abandoned_ = absl::IsAborted(image.status());
+                       if (abandoned_) return;
                        ASSERT_OK(image.status());
                        out_.push_back(*std::move(image));
                        waits_ = false;
                      }});
-    by_hand_.RunAll();
   }
   void Pass(milliseconds time) {
     by_hand_.Turn(time);
@@ -84,9 +89,13 @@ class ImageTurnsTest : public ::testing::Test {
   }
   // The oldest one that is on its way to the cache is there.
   void Written() {
-    store_->Release(owner_, std::move(out_.front()));
-    out_.pop_front();
+    GiveBack();
     by_hand_.RunAll();
+  }
+  void GiveBack() {
+    std::shared_ptr<Image> oldest = std::move(out_.front());
+    out_.pop_front();
+    store_->Release(owner_, std::move(oldest));
   }
   // Two are on their way; each further one waits for so long until one of them is there.
   void GetUsedTo(milliseconds wait) {
@@ -108,6 +117,7 @@ class ImageTurnsTest : public ::testing::Test {
   std::deque<std::shared_ptr<Image>> out_;
   std::shared_ptr<Call> call_;
   bool waits_ = false;
+  bool abandoned_ = false;
 };
 
 TEST_F(ImageTurnsTest, TheReserveIsMadeForTheFirstOneThatWaits) {
@@ -125,6 +135,34 @@ TEST_F(ImageTurnsTest, TheReserveIsMadeForTheFirstOneThatWaits) {
   Written();
   EXPECT_FALSE(waits_);
   EXPECT_EQ(made(), 3u);
+}
+
+TEST_F(ImageTurnsTest, OneThatComesBackSoonerIsTakenInPlaceOfTheOneThatIsBeingMade) {
+  StartWith(10);
+  Begin();
+  Ask();
+  EXPECT_TRUE(waits_) << "its image is being made";
+  GiveBack();
+  EXPECT_FALSE(waits_);
+  by_hand_.RunAll();
+  EXPECT_EQ(made(), 2u);
+  Ask();
+  EXPECT_FALSE(waits_) << "it was made for the next one";
+  EXPECT_EQ(out_.size(), 2u);
+  EXPECT_EQ(made(), 2u);
+}
+
+TEST_F(ImageTurnsTest, OneThatIsMadeForAnAbandonedCallIsForTheNext) {
+  StartWith(10);
+  Begin();
+  Ask();
+  store_->DropWishes(owner_);
+  EXPECT_TRUE(abandoned_);
+  by_hand_.RunAll();
+  EXPECT_EQ(made(), 2u);
+  Ask();
+  EXPECT_FALSE(waits_);
+  EXPECT_EQ(made(), 2u);
 }
 
 TEST_F(ImageTurnsTest, OneWaitsForAQuarterLongerThanUsualAndThenGetsTheReserve) {
