@@ -74,6 +74,13 @@ void Daemon::Stop() {
   pid_ = -1;
 }
 
+double Daemon::CpuSecondsSoFar() const {
+  clockid_t clock{};
+  timespec used{};
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &used) != 0) Die("the daemon's clock");
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+}
+
 double Daemon::MibBeyondImages() const {
   std::ifstream status(fmt::format("/proc/{}/status", pid_));
   double kib = 0;

@@ -29,6 +29,7 @@ class Daemon {
   std::string address() const { return "unix:" + folder_ + "/run/cairnd.sock"; }
   std::string prefix() const { return folder_ + "/prefix"; }
   double cpu_seconds() const { return cpu_seconds_; }  // of those that have ended
+  double CpuSecondsSoFar() const;                      // of the one that runs
   double MibBeyondImages() const;                      // resident memory that is not shared memory
 
  private:
