@@ -287,7 +287,7 @@ void RestoreImpl::Read(const Run& run) {
   if (!file.ok()) return ReadDone(run, file.status());
   std::uint64_t bytes = (run.count - 1) * kWindowBytes + plan_.blocks[run.first + run.count - 1].bytes;
   // The end of a file fills no block of direct I/O, but its slot has room for the whole block.
-  if ((*file)->direct()) bytes = (bytes + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
+  if ((*file)->direct()) bytes = DirectBytes(bytes);
   ReadParts(**file, run, image_.subspan(first.slot * kWindowBytes, bytes));
 }
 

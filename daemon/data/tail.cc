@@ -43,7 +43,7 @@ absl::Status WriteTail(File& file, std::uint64_t data_bytes, std::span<const std
                        std::span<const std::byte> metadata) {
   CAIRN_CHECK(data_rest.size() == data_bytes % kDirectAlignment);
   const std::size_t bytes = data_rest.size() + metadata.size();
-  const std::size_t padded = (bytes + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
+  const std::size_t padded = DirectBytes(bytes);
   const std::unique_ptr<std::byte, Free> buffer(static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, padded)));
   if (buffer == nullptr) return ResourceExhausted("{}: no memory for {} bytes of metadata", file.path(), padded);
   std::memset(buffer.get(), 0, padded);

@@ -32,6 +32,10 @@
 namespace cairn {
 
 inline constexpr std::size_t kDirectAlignment = 4096;  // of address, offset and size in direct I/O
+// What a direct transfer of so many bytes takes.
+constexpr std::uint64_t DirectBytes(std::uint64_t bytes) {
+  return (bytes + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
+}
 
 struct FileInfo {
   std::uint64_t bytes = 0;

@@ -24,14 +24,6 @@ namespace {
 
 constexpr std::uint64_t kOffsetMax = std::numeric_limits<off_t>::max();
 
-// Repeats a call that a signal interrupted.
-template <typename Call>
-auto Uninterrupted(Call call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
-
 // Grows the file with blocks reserved, or without if the file system cannot. 0 or errno.
 int Reserve(int fd, off_t from, off_t to) {
   // Asked first, since a reservation that fails takes all there is for a moment, from everybody else.

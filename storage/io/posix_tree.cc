@@ -33,13 +33,6 @@ namespace {
 constexpr std::size_t kFoldersKept = 64;
 constexpr std::size_t kAttributeBytesMax = 64 << 10;  // of the kernel, XATTR_SIZE_MAX and XATTR_LIST_MAX
 
-template <typename Call>
-auto Uninterrupted(Call call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
-
 // No room and no quota are the tree's matter; a file that is too large, or a process that has too much open, is not.
 absl::Status CallStatus(int error, std::string_view what) {
   absl::Status status = ErrnoStatus(error, what);

@@ -21,10 +21,6 @@ std::uint64_t BlocksOf(std::uint64_t bytes) {
   return bytes / kCrcBlockBytes + (bytes % kCrcBlockBytes != 0);
 }
 
-std::size_t RoundUp(std::size_t bytes) {
-  return (bytes + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
-}
-
 }  // namespace
 
 BlockBuffers::BlockBuffers(std::uint64_t file_bytes)
@@ -68,7 +64,7 @@ void BlockStream::ReadAhead() {
     }
     ++next_read_;
     const std::size_t bytes = BytesOf(block);
-    const std::span<std::byte> target = buffers_.at(i).first(file_.direct() ? RoundUp(bytes) : bytes);
+    const std::span<std::byte> target = buffers_.at(i).first(file_.direct() ? DirectBytes(bytes) : bytes);
     // Without the lock: the answer may come before the call returns.
     file_.ReadAsync(block * kCrcBlockBytes, target, [this, i](absl::Status status) {
       const absl::MutexLock guard(&mutex_);
@@ -94,7 +90,7 @@ absl::StatusOr<BlockStream::Block> BlockStream::Next() {
       slot.state = State::kTaken;
       ++next_out_;
       const std::size_t bytes = BytesOf(slot.block);
-      const std::span<std::byte> padded = buffers_.at(i).first(RoundUp(bytes));
+      const std::span<std::byte> padded = buffers_.at(i).first(DirectBytes(bytes));
       std::fill(padded.begin() + static_cast<std::ptrdiff_t>(bytes), padded.end(), std::byte{0});
       return Block{.index = slot.block, .slot = i, .bytes = padded.first(bytes), .padded = padded};
     }
