@@ -5,6 +5,7 @@
 #include <set>
 
 #include "storage/base/checksum.h"
+#include "storage/base/modes.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/file/transfer/checks.h"
@@ -13,14 +14,6 @@
 
 namespace cairn {
 namespace {
-
-// SCR leaves the access to what it makes in the prefix to the umask (SCR specification, section 2).
-constexpr std::uint32_t kFileMode = 0666;
-constexpr std::uint32_t kFolderMode = 0777;
-
-std::uint64_t RoundUp(std::uint64_t bytes) {
-  return (bytes + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
-}
 
 absl::Status OnSource(const absl::Status& status) {
   return Annotate(status, "source");
@@ -44,7 +37,7 @@ class FileCopy {
         progress_(progress) {}
 
   absl::StatusOr<CopiedFile> Run() {
-    CAIRN_RETURN_IF_ERROR(OnTarget(MakeDirectories(target_disk_, ParentOf(job_.to), kFolderMode)));
+    CAIRN_RETURN_IF_ERROR(OnTarget(MakeDirectories(target_disk_, ParentOf(job_.to), kPrefixFolderMode)));
     CopiedFile copied{.work = "", .to = job_.to, .in_place = {}};
     CAIRN_ASSIGN_OR_RETURN(const bool arrived, HasArrived(&copied.in_place));
     if (arrived) {
@@ -159,7 +152,7 @@ absl::Status FileCopy::OpenWork() {
     return OnTarget(info.status());
   }
   auto file = target_disk_.Open(
-      work_path_, {.direct = true, .writable = true, .create = true, .exclusive = true, .mode = kFileMode});
+      work_path_, {.direct = true, .writable = true, .create = true, .exclusive = true, .mode = kPrefixFileMode});
   if (!file.ok()) return OnTarget(file.status());
   work_ = *std::move(file);
   // Its room at once: a full target says so now, and writes need not extend it one after the other.
@@ -178,7 +171,7 @@ absl::Status FileCopy::ContinueWork(const FileInfo& info) {
 // The file never becomes longer than it is to be: another node's daemon may write the same bytes to the same file, and
 // may have put it in its place by now.
 absl::Status FileCopy::OpenTail() {
-  if (!work_->direct() || RoundUp(entry_.bytes()) == entry_.bytes()) return absl::OkStatus();
+  if (!work_->direct() || DirectBytes(entry_.bytes()) == entry_.bytes()) return absl::OkStatus();
   auto tail = target_disk_.Open(work_path_, {.direct = false, .writable = true});
   if (!tail.ok()) return OnTarget(tail.status());
   tail_ = *std::move(tail);

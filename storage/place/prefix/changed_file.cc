@@ -5,11 +5,11 @@
 #include <thread>
 #include <utility>
 
+#include "storage/base/modes.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/io/create_once.h"
-#include "storage/place/modes.h"
 #include "storage/place/prefix/file_stamp.h"
 #include "storage/place/prefix/record_edits.h"
 

@@ -1,8 +1,8 @@
 #include "storage/place/prefix/commit.h"
 
 #include "storage/base/clock.h"
+#include "storage/base/modes.h"
 #include "storage/base/path.h"
-#include "storage/place/modes.h"
 #include "storage/place/names.h"
 
 #include <utility>

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "storage/base/clock.h"
+#include "storage/base/modes.h"
 #include "storage/base/status.h"
 #include "storage/format/kvtree/tree.h"
-#include "storage/place/modes.h"
 
 namespace cairn {
 namespace {

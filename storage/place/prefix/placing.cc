@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "storage/base/clock.h"
+#include "storage/base/modes.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/io/create_once.h"
-#include "storage/place/modes.h"
 #include "storage/place/names.h"
 #include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/in_flight.h"

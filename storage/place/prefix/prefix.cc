@@ -7,10 +7,10 @@
 
 #include "storage/base/clock.h"
 #include "storage/base/launch_mark.h"
+#include "storage/base/modes.h"
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
-#include "storage/place/modes.h"
 #include "storage/place/names.h"
 #include "storage/place/prefix/cairn_folder.h"
 #include "storage/place/prefix/commit.h"

@@ -3,11 +3,11 @@
 #include <cstdint>
 
 #include "storage/base/clock.h"
+#include "storage/base/modes.h"
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/io/create_once.h"
 #include "storage/io/file_tree.h"
-#include "storage/place/modes.h"
 
 namespace cairn {
 namespace {

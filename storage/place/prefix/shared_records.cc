@@ -1,9 +1,9 @@
 #include "storage/place/prefix/shared_records.h"
 
 #include "storage/base/clock.h"
+#include "storage/base/modes.h"
 #include "storage/base/path.h"
 #include "storage/place/arbiter/folder_arbiter.h"
-#include "storage/place/modes.h"
 #include "storage/place/names.h"
 
 #include <absl/synchronization/mutex.h>

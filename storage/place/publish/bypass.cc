@@ -7,11 +7,11 @@
 #include <set>
 #include <string>
 
+#include "storage/base/modes.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/format/catalogue/catalogue.h"
-#include "storage/place/modes.h"
 #include "storage/place/names.h"
 #include "storage/place/prefix/place.h"
 #include "storage/place/publish/publish.h"

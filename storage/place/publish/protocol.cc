@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "storage/base/modes.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
-#include "storage/place/modes.h"
 #include "storage/place/prefix/launches.h"
 #include "storage/place/prefix/place.h"
 

@@ -7,12 +7,12 @@
 #include <span>
 #include <utility>
 
+#include "storage/base/modes.h"
 #include "storage/base/status.h"
 #include "storage/file/checked/checked_blocks.h"
 #include "storage/format/ftiff/codec.h"
 #include "storage/format/placement/bounds.h"
 #include "storage/format/placement/placement.h"
-#include "storage/place/modes.h"
 
 namespace cairn::view {
 namespace {
