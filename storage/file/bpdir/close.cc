@@ -4,17 +4,12 @@
 
 #include "storage/base/status.h"
 #include "storage/file/bpdir/follow.h"
+#include "storage/file/bpdir/number_at.h"
 
 namespace cairn::bpdir {
 namespace {
 
 using Bytes = std::span<const std::byte>;
-
-std::uint64_t NumberAt(Bytes bytes, std::uint64_t at) {
-  std::uint64_t number;
-  std::memcpy(&number, bytes.data() + at, sizeof number);
-  return number;
-}
 
 // Files as they are.
 struct Held {

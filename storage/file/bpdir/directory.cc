@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "storage/base/status.h"
+#include "storage/file/bpdir/names.h"
 #include "storage/file/bpdir/step_check.h"
 #include "storage/format/bp5/walk.h"
 
 namespace cairn::bpdir {
 namespace {
 
-constexpr char kIndex[] = "md.idx", kMetadata[] = "md.0", kFormats[] = "mmd.0";
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;  // of md.idx at once
 // A record of a gigabyte is one of a hundred million positions; sparse files claim any size.
 constexpr std::uint64_t kIndexBytesMax = std::uint64_t{1} << 30;
@@ -56,10 +56,10 @@ absl::StatusOr<std::uint64_t> BytesOrNone(FileSource& files, const std::string& 
 
 absl::StatusOr<std::vector<std::byte>> ReadIndex(FileSource& files, std::uint64_t begin, std::uint64_t end) {
   if (end - begin > kIndexBytesMax) {
-    return ResourceExhausted("{}: {} bytes are too many to be looked at", files.NameOf(kIndex), end - begin);
+    return ResourceExhausted("{}: {} bytes are too many to be looked at", files.NameOf(kIndexName), end - begin);
   }
   std::vector<std::byte> bytes(end - begin);
-  CAIRN_RETURN_IF_ERROR(files.Read(kIndex, begin, bytes));
+  CAIRN_RETURN_IF_ERROR(files.Read(kIndexName, begin, bytes));
   return bytes;
 }
 
@@ -129,11 +129,11 @@ absl::Status Extend(State& state, const bp5::Metadata::Tail& tail) {
 absl::Status TakeFormats(State& state, std::span<const std::byte> header) {
   FileSource& files = *state.files;
   const std::uint64_t begin = state.metadata.formats_bytes();
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t end, BytesOrNone(files, kFormats));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t end, BytesOrNone(files, kFormatsName));
   bp5::Metadata::Tail tail;
   tail.index = header;
   if (end > begin) {
-    CAIRN_ASSIGN_OR_RETURN(tail.formats, files.Hold(kFormats, begin, end - begin));
+    CAIRN_ASSIGN_OR_RETURN(tail.formats, files.Hold(kFormatsName, begin, end - begin));
   }
   CAIRN_RETURN_IF_ERROR(Extend(state, tail));
   if (header.empty()) return absl::OkStatus();
@@ -145,9 +145,9 @@ absl::Status TakeFormats(State& state, std::span<const std::byte> header) {
 // A step that claims to be large is looked at while it is read.
 absl::StatusOr<std::span<const std::byte>> HoldGroup(State& state, const Group& group) {
   FileSource& files = *state.files;
-  if (!group.large) return files.Hold(kMetadata, group.begin, group.end - group.begin);
-  StepCheck check(state.metadata, files.NameOf(kMetadata), *group.large);
-  return files.HoldIf(kMetadata, group.begin, group.end - group.begin,
+  if (!group.large) return files.Hold(kMetadataName, group.begin, group.end - group.begin);
+  StepCheck check(state.metadata, files.NameOf(kMetadataName), *group.large);
+  return files.HoldIf(kMetadataName, group.begin, group.end - group.begin,
                       [&](std::span<const std::byte> so_far) { return check.Take(so_far); });
 }
 
@@ -167,9 +167,9 @@ absl::Status TakeGroup(State& state, std::span<const std::byte> records, const G
 // Records speak of bytes of a file that is not there: that is what is wrong, not the records.
 absl::Status WhyDamaged(FileSource& files, const absl::Status& damage) {
   if (!absl::IsDataLoss(damage)) return damage;
-  for (const char* const name : {kMetadata, kFormats}) {
+  for (const char* const name : {kMetadataName, kFormatsName}) {
     if (!absl::IsNotFound(files.Bytes(name).status())) continue;
-    return DataLoss("{}: missing, and {} has steps", files.NameOf(name), kIndex);
+    return DataLoss("{}: missing, and {} has steps", files.NameOf(name), kIndexName);
   }
   return damage;
 }
@@ -183,7 +183,7 @@ absl::Status TakePiece(State& state, std::uint64_t index_end) {
   std::span<const std::byte> records = std::span(index).subspan(head);
   if (head == 0 && !bp5::IndexWalk(records, index_begin).Next()) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(TakeFormats(state, std::span(index).first(head)));
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata_bytes, BytesOrNone(*state.files, kMetadata));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata_bytes, BytesOrNone(*state.files, kMetadataName));
   while (true) {
     const Group group = FirstGroup(records, metadata_bytes);
     if (group.index_bytes == 0) return absl::OkStatus();
@@ -236,11 +236,11 @@ absl::Status LookAtEnding(State& state, std::uint64_t index_end, std::span<const
   state.ending = absl::OkStatus();
   if (IsActive(header)) return absl::OkStatus();
   FileSource& files = *state.files;
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata_bytes, BytesOrNone(files, kMetadata));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata_bytes, BytesOrNone(files, kMetadataName));
   const std::string leftover = Leftover(state.metadata, index_end, metadata_bytes);
   if (leftover.empty()) return absl::OkStatus();
   // Somebody may have begun to write since md.idx was looked at: its flag is set before any file grows.
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_now, files.Bytes(kIndex));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_now, files.Bytes(kIndexName));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header_now, ReadHeader(files, index_now));
   if (index_now != index_end || IsActive(header_now)) return absl::OkStatus();
   state.ending = DataLoss("{}: {}: steps are missing", files.NameOf(""), leftover);
@@ -249,7 +249,7 @@ absl::Status LookAtEnding(State& state, std::uint64_t index_end, std::span<const
 
 absl::StatusOr<std::unique_ptr<State>> Load(std::unique_ptr<FileSource> files) {
   auto state = std::make_unique<State>(std::move(files));
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state->files->Bytes(kIndex));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state->files->Bytes(kIndexName));
   CAIRN_RETURN_IF_ERROR(TakeTail(*state, index_end));
   state->active = IsActive(state->header);
   CAIRN_RETURN_IF_ERROR(LookAtEnding(*state, index_end, state->header));
@@ -265,15 +265,15 @@ absl::StatusOr<bool> IsAnother(const State& state, std::vector<std::byte> header
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> last,
                          ReadIndex(*state.files, state.last_begin, state.metadata.index_bytes()));
   if (last != state.last) return true;
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t formats, BytesOrNone(*state.files, kFormats));
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata, BytesOrNone(*state.files, kMetadata));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t formats, BytesOrNone(*state.files, kFormatsName));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata, BytesOrNone(*state.files, kMetadataName));
   return formats < state.metadata.formats_bytes() || metadata < state.metadata.metadata_bytes();
 }
 
 // Data mapped, too, if it is closed just now.
 absl::StatusOr<std::unique_ptr<FileSource>> FilesAt(const std::string& path) {
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, MapHeldFiles(path));
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, files->Bytes(kIndex));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, files->Bytes(kIndexName));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header, ReadHeader(*files, index_end));
   if (header.empty() || IsActive(header)) return files;
   return MapFiles(path);
@@ -293,7 +293,7 @@ class DirectoryImpl final : public Directory {
       : state_(std::move(state)), path_(std::move(path)), sums_(std::move(sums)) {}
 
   absl::StatusOr<Change> Refresh() override {
-    CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state_->files->Bytes(kIndex));
+    CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state_->files->Bytes(kIndexName));
     CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header, ReadHeader(*state_->files, index_end));
     CAIRN_ASSIGN_OR_RETURN(const bool another, IsAnother(*state_, header, index_end));
     if (another) return LoadAnew();
@@ -312,7 +312,7 @@ class DirectoryImpl final : public Directory {
     const std::uint64_t gaps = state_->metadata.metadata_bytes() - state_->metadata.steps_bytes();
     if (gaps > 0) {
       notes.push_back(fmt::format("{}: {} bytes between steps are of no step in md.idx: a writer may have died there",
-                                  state_->files->NameOf(kMetadata), gaps));
+                                  state_->files->NameOf(kMetadataName), gaps));
     }
     return notes;
   }

@@ -14,7 +14,6 @@
 namespace cairn::bpdir {
 namespace {
 
-constexpr std::size_t kOpenFilesMax = 64;
 constexpr std::uint64_t kFileBytesMax = INT64_MAX;
 constexpr int kLinksMax = 8;  // one after the other
 

@@ -25,7 +25,6 @@
 namespace cairn::bpdir {
 namespace {
 
-constexpr std::size_t kOpenFilesMax = 64;
 // Mapped beyond a file's end, so that a file that grows by little at a time does not need a mapping each time.
 constexpr off_t kAheadBytes = off_t{16} << 20;
 // So often it is looked whether files were cut, at most: most calls take less time than a look.

@@ -20,6 +20,8 @@ namespace cairn::bpdir {
 // ends the reading.
 using PrefixCheck = std::function<absl::Status(std::span<const std::byte> so_far)>;
 
+inline constexpr std::size_t kOpenFilesMax = 64;  // of a source; to open one more, it closes another
+
 // All calls: kDataLoss, too, of what is no regular file.
 class FileSource {
  public:

@@ -3,15 +3,13 @@
 #include <span>
 
 #include "storage/base/checksum.h"
+#include "storage/base/modes.h"
 #include "storage/base/status.h"
 #include "storage/file/bpdir/follow.h"
 #include "storage/io/create_once.h"
 
 namespace cairn::bpdir {
 namespace {
-
-constexpr std::uint32_t kFileMode = 0666;  // less the umask
-constexpr std::uint32_t kFolderMode = 0777;
 
 using Entries = std::map<std::string, const catalogue::FileEntry*>;
 
@@ -147,7 +145,8 @@ absl::StatusOr<std::unique_ptr<File>> Finisher::OpenTarget(const std::string& na
           ends_.target.SetModeAndTimes(To(name), (info.mode | kOwnerWrites) & 07777, info.atime, info.mtime));
     }
   }
-  auto file = ends_.target.Open(To(name), {.writable = true, .create = fresh, .exclusive = fresh, .mode = kFileMode});
+  auto file =
+      ends_.target.Open(To(name), {.writable = true, .create = fresh, .exclusive = fresh, .mode = kPrefixFileMode});
   if (!file.ok()) return Annotate(file.status(), "target");
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, (*file)->Info());
   if (!fresh && info.inode != arrived.inode) return Aborted("{}: someone else has put a file there", To(name));
@@ -210,7 +209,7 @@ absl::Status Finisher::MakeIndex(File& from, const catalogue::FileEntry& entry) 
   std::string header(std::min(entry.bytes(), kIndexHeaderBytes), '\0');
   CAIRN_RETURN_IF_ERROR(Annotate(from.ReadAt(0, std::as_writable_bytes(std::span(header))), "source"));
   if (header.size() == kIndexHeaderBytes) header[kActiveFlagAt] = 1;
-  const CreateOnceOptions plainly{.mode = kFileMode, .framed = false};
+  const CreateOnceOptions plainly{.mode = kPrefixFileMode, .framed = false};
   CAIRN_RETURN_IF_ERROR(Annotate(CreateFileOnce(ends_.target, To("md.idx"), header, plainly), "target"));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, ends_.target.Info(To("md.idx")));
   arrived_["md.idx"] = {.there = header.size(), .matching = header.size(), .inode = info.inode};
@@ -242,7 +241,7 @@ absl::Status Finisher::RemoveStrays() {
 }
 
 absl::Status Finisher::Run() {
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(ends_.target, ends_.to, kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(ends_.target, ends_.to, kPrefixFolderMode));
   bool whole = true;
   for (const auto& [name, entry] : files_) {
     CAIRN_ASSIGN_OR_RETURN(arrived_[name], Match(name, *entry));

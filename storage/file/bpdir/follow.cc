@@ -1,5 +1,6 @@
 #include "storage/file/bpdir/follow.h"
 
+#include "storage/base/modes.h"
 #include "storage/base/path.h"
 
 #include <algorithm>
@@ -12,10 +13,8 @@
 namespace cairn::bpdir {
 namespace {
 
-constexpr std::uint32_t kFileMode = 0666;  // less the umask, as all in the prefix
-constexpr std::uint32_t kFolderMode = 0777;
 // So much goes before readers see the next steps; a step that is larger goes alone.
-constexpr std::uint64_t kGroupBytes = 64 << 20;
+constexpr std::uint64_t kStepsBytesMax = 64 << 20;
 
 }  // namespace
 
@@ -37,7 +36,7 @@ absl::Status Follower::Step() {
   CAIRN_ASSIGN_OR_RETURN(const bool any, LookAtSource());
   if (!any) return absl::OkStatus();
   if (!placed_) {
-    CAIRN_RETURN_IF_ERROR(MakeDirectories(ends_.target, ends_.to, kFolderMode));
+    CAIRN_RETURN_IF_ERROR(MakeDirectories(ends_.target, ends_.to, kPrefixFolderMode));
     CAIRN_RETURN_IF_ERROR(ends_.target.SyncDirectory(ParentOf(ends_.to)));  // if it was made and then something failed
     CAIRN_RETURN_IF_ERROR(ClearPlace(ends_.target, ends_.to));
     placed_ = true;
@@ -105,7 +104,7 @@ absl::StatusOr<std::uint32_t> Follower::GroupEnd(std::uint32_t high) {
   ++low;
   while (low < high) {
     const std::uint32_t middle = low + (high - low + 1) / 2;
-    CAIRN_ASSIGN_OR_RETURN(const bool fits, Fits(middle, kGroupBytes));
+    CAIRN_ASSIGN_OR_RETURN(const bool fits, Fits(middle, kStepsBytesMax));
     if (fits) {
       low = middle;
     } else {
@@ -157,8 +156,8 @@ absl::Status Follower::Bring(std::uint32_t end) {
 absl::StatusOr<std::unique_ptr<File>> Follower::OpenTarget(const std::string& name) {
   const std::string path = ends_.to + "/" + name;
   Sent& sent = sent_[name];
-  auto file =
-      ends_.target.Open(path, {.writable = true, .create = !sent.made, .exclusive = !sent.made, .mode = kFileMode});
+  auto file = ends_.target.Open(
+      path, {.writable = true, .create = !sent.made, .exclusive = !sent.made, .mode = kPrefixFileMode});
   if (!sent.made && absl::IsAlreadyExists(file.status())) return IsOthers(path);
   if (absl::IsNotFound(file.status())) return Aborted("{}: was taken away", path);
   if (!file.ok()) return Annotate(file.status(), "target");
@@ -236,7 +235,7 @@ absl::Status Follower::MakeIndex(const std::string& header) {
   if (index.bytes > 0) return absl::OkStatus();
   const std::string path = ends_.to + "/md.idx";
   const bool again = std::exchange(index.made, true);
-  const absl::Status made = CreateFileOnce(ends_.target, path, header, {.mode = kFileMode, .framed = false});
+  const absl::Status made = CreateFileOnce(ends_.target, path, header, {.mode = kPrefixFileMode, .framed = false});
   if (absl::IsAlreadyExists(made)) {  // made by us, and then something failed
     const auto there = ReadWhole(ends_.target, path, kIndexHeaderBytes);
     if (!again || !there.ok() || *there != header) return IsOthers(path);

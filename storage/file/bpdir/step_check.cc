@@ -5,18 +5,13 @@
 #include <utility>
 
 #include "storage/base/status.h"
+#include "storage/file/bpdir/number_at.h"
 
 namespace cairn::bpdir {
 namespace {
 
 constexpr std::uint64_t kSlotBytesMin = 1024;  // of slots of which the format is looked at
 constexpr std::uint64_t kTableBegin = 8;       // of the sizes of slots, behind the step's length
-
-std::uint64_t NumberAt(std::span<const std::byte> bytes, std::uint64_t place) {
-  std::uint64_t number = 0;
-  std::memcpy(&number, &bytes[place], sizeof number);
-  return number;
-}
 
 }  // namespace
 

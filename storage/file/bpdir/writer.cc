@@ -10,13 +10,13 @@
 
 #include "storage/base/status.h"
 #include "storage/file/bpdir/append.h"
+#include "storage/file/bpdir/names.h"
 #include "storage/format/bp5/metadata.h"
 #include "storage/io/create_once.h"
 
 namespace cairn::bpdir {
 namespace {
 
-constexpr std::string_view kIndex = "md.idx", kMetadata = "md.0", kFormats = "mmd.0";
 constexpr std::uint64_t kHeaderBytes = 64, kDataAlignment = 16, kMetadataAlignment = 8;
 constexpr std::uint64_t kWholeBytesMax = std::uint64_t{1} << 34;  // of a file that is read to be gone on with
 
@@ -87,15 +87,15 @@ class WriterImpl : public Writer {
 };
 
 absl::Status WriterImpl::OpenMetadataFiles() {
-  CAIRN_ASSIGN_OR_RETURN(metadata_.file, OpenOrMake(disk_, In(path_, kMetadata)));
-  CAIRN_ASSIGN_OR_RETURN(formats_.file, OpenOrMake(disk_, In(path_, kFormats)));
+  CAIRN_ASSIGN_OR_RETURN(metadata_.file, OpenOrMake(disk_, In(path_, kMetadataName)));
+  CAIRN_ASSIGN_OR_RETURN(formats_.file, OpenOrMake(disk_, In(path_, kFormatsName)));
   return absl::OkStatus();
 }
 
 absl::Status WriterImpl::Make(const bp5::IndexOptions& options) {
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, path_));
   // An empty one is what a maker leaves that died where there are neither links nor RENAME_NOREPLACE.
-  if (const auto index = disk_.Info(In(path_, kIndex)); index.ok() && index->bytes != 0) {
+  if (const auto index = disk_.Info(In(path_, kIndexName)); index.ok() && index->bytes != 0) {
     return AlreadyExists("{}: has an md.idx", path_);
   }
   CAIRN_RETURN_IF_ERROR(OpenMetadataFiles());
@@ -103,18 +103,19 @@ absl::Status WriterImpl::Make(const bp5::IndexOptions& options) {
   active.active = true;
   // Complete or not there, and of two makers one gets it; that one may touch the others. Makes their names durable,
   // too.
-  CAIRN_RETURN_IF_ERROR(CreateFileOnce(disk_, In(path_, kIndex), bp5::EncodeIndexHeader(active), {.framed = false}));
-  CAIRN_ASSIGN_OR_RETURN(index_.file, disk_.Open(In(path_, kIndex), {.writable = true}));
+  CAIRN_RETURN_IF_ERROR(
+      CreateFileOnce(disk_, In(path_, kIndexName), bp5::EncodeIndexHeader(active), {.framed = false}));
+  CAIRN_ASSIGN_OR_RETURN(index_.file, disk_.Open(In(path_, kIndexName), {.writable = true}));
   index_.bytes = kHeaderBytes;
   return CutOff();
 }
 
 absl::Status WriterImpl::GoOn(bool take_over) {
-  CAIRN_ASSIGN_OR_RETURN(index_.file, disk_.Open(In(path_, kIndex), {.writable = true}));
+  CAIRN_ASSIGN_OR_RETURN(index_.file, disk_.Open(In(path_, kIndexName), {.writable = true}));
   CAIRN_RETURN_IF_ERROR(OpenMetadataFiles());
-  CAIRN_ASSIGN_OR_RETURN(const std::string index, ReadWhole(disk_, In(path_, kIndex), kWholeBytesMax));
-  CAIRN_ASSIGN_OR_RETURN(const std::string formats, ReadWhole(disk_, In(path_, kFormats), kWholeBytesMax));
-  CAIRN_ASSIGN_OR_RETURN(const std::string steps, ReadWhole(disk_, In(path_, kMetadata), kWholeBytesMax));
+  CAIRN_ASSIGN_OR_RETURN(const std::string index, ReadWhole(disk_, In(path_, kIndexName), kWholeBytesMax));
+  CAIRN_ASSIGN_OR_RETURN(const std::string formats, ReadWhole(disk_, In(path_, kFormatsName), kWholeBytesMax));
+  CAIRN_ASSIGN_OR_RETURN(const std::string steps, ReadWhole(disk_, In(path_, kMetadataName), kWholeBytesMax));
   if (index.size() < kHeaderBytes) return DataLoss("{}: md.idx: {} bytes are no header", path_, index.size());
   bp5::Metadata metadata;
   CAIRN_RETURN_IF_ERROR(Annotate(
