@@ -6,6 +6,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/status.h"
+#include "storage/format/bp5/nul.h"
 #include "storage/format/bp5/record.h"
 
 namespace cairn::bp5 {
@@ -13,11 +14,6 @@ namespace {
 
 constexpr std::uint64_t kFixedBytes = 32;
 constexpr std::uint64_t kElementBytes = 24;  // of PrimAttr and StrAttr
-constexpr int kArrayMark = 18;               // added to the type in front of the name
-
-bool HasNul(std::string_view text) {
-  return text.find('\0') != std::string_view::npos;
-}
 
 absl::Status Check(const Attribute& attribute) {
   if (attribute.name.empty() || HasNul(attribute.name)) {

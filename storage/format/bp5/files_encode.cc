@@ -4,13 +4,13 @@
 
 #include "storage/base/check.h"
 #include "storage/format/bp5/encode.h"
+#include "storage/format/bp5/walk.h"
 
 namespace cairn::bp5 {
 namespace {
 
 // The version of ADIOS2 whose layout this is, as two places of the header have it: BP5 specification, section 3.
-constexpr std::string_view kVersion = "2<0", kHeaderText = "ADIOS-BP v2.<.0 Index Table";
-constexpr std::size_t kHeaderBytes = 64;
+constexpr std::string_view kAdiosVersion = "2<0", kHeaderText = "ADIOS-BP v2.<.0 Index Table";
 
 void AddNumber(std::uint64_t number, std::string& out) {
   out.append(reinterpret_cast<const char*>(&number), sizeof(number));
@@ -19,9 +19,9 @@ void AddNumber(std::uint64_t number, std::string& out) {
 }  // namespace
 
 std::string EncodeIndexHeader(const IndexOptions& options) {
-  std::string header(kHeaderBytes, '\0');
+  std::string header(kIndexHeaderBytes, '\0');
   header.replace(0, kHeaderText.size(), kHeaderText);
-  header.replace(32, kVersion.size(), kVersion);
+  header.replace(32, kAdiosVersion.size(), kAdiosVersion);
   header[37] = 5;
   header[38] = 2;
   header[kActiveOffset] = options.active ? 1 : 0;

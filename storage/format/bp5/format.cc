@@ -8,11 +8,11 @@
 
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
+#include "storage/format/bp5/format_block.h"
 
 namespace cairn::bp5 {
 namespace {
 
-constexpr std::size_t kBlockHeaderBytes = 8, kStructureHeaderBytes = 28, kFieldBytes = 16;
 constexpr std::size_t kSubStructuresMax = 99;
 constexpr std::uint8_t kPointerBytes = 8;
 constexpr std::uint16_t kFloatLittleEndian = 2;

@@ -11,11 +11,13 @@
 
 #include "storage/base/status.h"
 #include "storage/format/bp5/format.h"
+#include "storage/format/bp5/format_block.h"
+#include "storage/format/bp5/nul.h"
 
 namespace cairn::bp5 {
 namespace {
 
-constexpr std::size_t kBlockHeaderBytes = 8, kHeaderBytes = 28, kFieldBytes = 16, kOptionBytes = 12;
+constexpr std::size_t kOptionBytes = 12;
 constexpr std::size_t kUsedMax = 99;  // what readers accept
 constexpr std::uint64_t kNumberMax = std::numeric_limits<std::int32_t>::max();
 
@@ -29,10 +31,6 @@ void PutLength(std::string& bytes, std::size_t low_at, std::size_t high_at, std:
   bytes[low_at + 1] = static_cast<char>(length);
   bytes[high_at] = static_cast<char>(length >> 24);
   bytes[high_at + 1] = static_cast<char>(length >> 16);
-}
-
-bool HasNul(std::string_view text) {
-  return text.find('\0') != std::string_view::npos;
 }
 
 std::uint64_t TextBytes(const NewStructure& structure) {
@@ -65,14 +63,14 @@ absl::Status Check(const NewStructure& structure) {
 }
 
 std::uint64_t OptionsOffset(const NewStructure& structure) {
-  return (kHeaderBytes + kFieldBytes * structure.fields.size() + TextBytes(structure) + 3) & ~std::uint64_t{3};
+  return (kStructureHeaderBytes + kFieldBytes * structure.fields.size() + TextBytes(structure) + 3) & ~std::uint64_t{3};
 }
 
 // BP5 specification, section 5: header, fields, texts, an empty list of options.
 void AppendStructure(const NewStructure& structure, std::string& block) {
   const std::uint64_t options = OptionsOffset(structure);
   std::string bytes(options + kOptionBytes, '\0');
-  std::size_t text = kHeaderBytes + kFieldBytes * structure.fields.size();
+  std::size_t text = kStructureHeaderBytes + kFieldBytes * structure.fields.size();
   const auto put_text = [&](const std::string& from) {
     std::memcpy(bytes.data() + text, from.data(), from.size());
     return std::exchange(text, text + from.size() + 1);
@@ -83,12 +81,12 @@ void AppendStructure(const NewStructure& structure, std::string& block) {
   PutLittle(bytes, 8, structure.fields.size(), 4);
   PutLittle(bytes, 12, structure.fixed_bytes, 4);
   bytes[16] = 8;  // of a pointer
-  bytes[17] = kHeaderBytes;
+  bytes[17] = kStructureHeaderBytes;
   bytes[18] = 2;  // floating point: IEEE 754, little-endian
   PutLittle(bytes, 20, options & 0xffff, 2);
   bytes[23] = static_cast<char>(structure.alignment);
   PutLittle(bytes, 26, options >> 16, 2);
-  std::size_t at = kHeaderBytes;
+  std::size_t at = kStructureHeaderBytes;
   for (const NewField& field : structure.fields) {
     PutLittle(bytes, at, put_text(field.name), 4);
     PutLittle(bytes, at + 4, put_text(field.type), 4);

@@ -141,6 +141,8 @@ struct Attribute {
   std::string values;                // raw elements; strings: empty
   std::vector<std::string> strings;  // type kString
 };
+// Added to the type in front of the name that is stored, of one that is not single: BP5 specification, section 8.
+inline constexpr int kArrayMark = 18;
 
 // A place in a subfile.
 struct DataPlace {

@@ -10,24 +10,11 @@ namespace cairn::bp5 {
 namespace {
 
 constexpr std::uint64_t kEntryBytes = 24;  // PrimAttr, StrAttr
-constexpr int kArrayMark = 18;             // added to the type in front of a stored name
 constexpr std::string_view kCountEnd = "_ElemCount";
 
-struct Expected {
-  std::string_view name, type;
-  std::uint32_t element_bytes, offset;
-};
 template <std::size_t kFields>
-bool HasFields(const Structure* structure, const std::array<Expected, kFields>& expected) {
-  if (structure == nullptr || structure->fields.size() != kFields) return false;
-  for (std::size_t i = 0; i < kFields; ++i) {
-    const Field& field = structure->fields[i];
-    if (field.name != expected[i].name || field.type != expected[i].type || field.offset != expected[i].offset ||
-        field.element_bytes != expected[i].element_bytes) {
-      return false;
-    }
-  }
-  return true;
+bool HasFields(const Structure* structure, const std::array<ExpectedField, kFields>& expected) {
+  return structure != nullptr && std::ranges::equal(structure->fields, expected, IsAsExpected);
 }
 
 // The structures of section 8.

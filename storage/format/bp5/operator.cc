@@ -10,19 +10,19 @@ namespace cairn::bp5 {
 namespace {
 
 // Numbers of ADIOS2's core/Operator.h.
-constexpr std::uint8_t kBlosc = 0, kBzip2 = 1, kZfp = 7, kNone = 127;
+constexpr std::uint8_t kBlosc = 0, kBzip2 = 1, kZfp = 7, kNoOperator = 127;
 struct Named {
   std::uint8_t number;
   const char* name;
 };
 constexpr std::array<Named, 19> kNames = {{
-    {kBlosc, "blosc"},     {kBzip2, "bzip2"},  {2, "libpressio"}, {3, "mgard"},     {4, "png"},
-    {5, "sirius"},         {6, "sz"},          {kZfp, "zfp"},     {8, "mgardplus"}, {9, "bigwhoop"},
-    {10, "mgard_complex"}, {11, "sz3"},        {41, "mdr"},       {42, "prodm"},    {45, "caesar"},
-    {51, "a callback"},    {52, "a callback"}, {53, "a plugin"},  {kNone, "none"},
+    {kBlosc, "blosc"},     {kBzip2, "bzip2"},  {2, "libpressio"}, {3, "mgard"},          {4, "png"},
+    {5, "sirius"},         {6, "sz"},          {kZfp, "zfp"},     {8, "mgardplus"},      {9, "bigwhoop"},
+    {10, "mgard_complex"}, {11, "sz3"},        {41, "mdr"},       {42, "prodm"},         {45, "caesar"},
+    {51, "a callback"},    {52, "a callback"}, {53, "a plugin"},  {kNoOperator, "none"},
 }};
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kOperatorVersion = 1;
 constexpr std::uint64_t kRawBegin = kOperatorCommonBytes + 8;  // of "none": behind the number of bytes
 // Blosc's own head: number of bytes, three numbers of its version, 0 (else an older layout), chunks.
 constexpr std::uint64_t kBloscHeadBytes = kOperatorCommonBytes + 8 + 3 + 8;
@@ -39,7 +39,7 @@ absl::StatusOr<OperatorHead> ReadNone(OperatorBytes head, std::uint64_t stored_b
     return DataLoss("{} bytes stand behind its operator, {} of {} stored ones are its elements", behind, bytes,
                     stored_bytes);
   }
-  return OperatorHead{.number = kNone, .raw = kRawBegin};
+  return OperatorHead{.number = kNoOperator, .raw = kRawBegin};
 }
 
 // Elements that did not get smaller stand at the end, as they are.
@@ -69,7 +69,7 @@ absl::Status CheckSizes(std::uint64_t stored_bytes, std::uint64_t bytes) {
 absl::StatusOr<OperatorHead> ReadHead(std::uint8_t number, OperatorBytes head, std::uint64_t stored_bytes,
                                       std::uint64_t bytes) {
   OperatorHead found{.number = number, .raw = std::nullopt};
-  if (number == kNone) return ReadNone(head, stored_bytes, bytes);
+  if (number == kNoOperator) return ReadNone(head, stored_bytes, bytes);
   if (number == kBlosc || number == kBzip2) {
     OperatorBytes numbers = head;
     CAIRN_ASSIGN_OR_RETURN(const auto says, numbers.Take<std::uint64_t>("the number of bytes"));
@@ -91,10 +91,10 @@ absl::StatusOr<OperatorBytes> TakeCommon(std::span<const std::byte> stored) {
   OperatorBytes bytes(stored);
   CAIRN_ASSIGN_OR_RETURN(const auto common, bytes.Take(kOperatorCommonBytes, "an operator's head"));
   const auto number = std::to_integer<std::uint8_t>(common[0]), version = std::to_integer<std::uint8_t>(common[1]);
-  if (number != kBlosc && number != kBzip2 && number != kZfp && number != kNone) {
+  if (number != kBlosc && number != kBzip2 && number != kZfp && number != kNoOperator) {
     return FailedPrecondition("{}, which is not undone here", TextOf(number));
   }
-  if (version != kVersion && number != kNone) {
+  if (version != kOperatorVersion && number != kNoOperator) {
     return FailedPrecondition("{} in layout {}, which is not undone here", TextOf(number), version);
   }
   return bytes;
@@ -112,7 +112,7 @@ absl::StatusOr<OperatorHead> ReadOperatorHead(std::span<const std::byte> head, s
   CAIRN_ASSIGN_OR_RETURN(const OperatorBytes rest, TakeCommon(head));
   const auto number = std::to_integer<std::uint8_t>(head[0]);
   auto found = ReadHead(number, rest, stored_bytes, bytes);
-  if (found.ok() || number == kNone) return found;
+  if (found.ok() || number == kNoOperator) return found;
   return Annotate(found.status(), TextOf(number));
 }
 

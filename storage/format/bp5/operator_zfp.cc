@@ -14,7 +14,6 @@
 namespace cairn::bp5 {
 namespace {
 
-constexpr std::uint64_t kDimensionsMax = 64;
 constexpr double kRateMax = 1024;
 // Where the library may read behind what it needs.
 constexpr std::uint64_t kSlackBytes = 256;
@@ -45,6 +44,7 @@ absl::StatusOr<std::string> TakeText(OperatorBytes& stored) {
 }
 
 absl::StatusOr<Head> TakeHead(OperatorBytes stored, Type type, std::uint64_t bytes) {
+  constexpr std::uint64_t kDimensionsMax = 64;
   Head head;
   CAIRN_ASSIGN_OR_RETURN(const auto dimensions, stored.Take<std::uint64_t>("the number of dimensions"));
   if (dimensions < 1 || dimensions > kDimensionsMax) return DataLoss("{} dimensions", dimensions);
@@ -105,9 +105,9 @@ absl::StatusOr<double> NumberOf(const std::string& name, std::string_view text) 
 }
 
 // One decoding: as many dimensions as `extents`.
-class Decoder {
+class ZfpDecoder {
  public:
-  Decoder(const Head& head, zfp_type type, std::vector<std::uint64_t> extents)
+  ZfpDecoder(const Head& head, zfp_type type, std::vector<std::uint64_t> extents)
       : head_(head), type_(type), extents_(std::move(extents)), stream_(zfp_stream_open(nullptr)) {}
 
   // The elements, `bytes` of them. nullptr: so many dimensions do not make use of all that is stored.
@@ -194,7 +194,7 @@ absl::StatusOr<Memory> UndoZfp(OperatorBytes stored, Type type, std::uint64_t by
     if (extents.empty()) return DataLoss("a single element");
     if (extents == before) break;
     before = extents;
-    CAIRN_ASSIGN_OR_RETURN(Memory found, Decoder(head, *zfp_type, std::move(extents)).Run(bytes));
+    CAIRN_ASSIGN_OR_RETURN(Memory found, ZfpDecoder(head, *zfp_type, std::move(extents)).Run(bytes));
     if (found == nullptr) continue;
     if (elements != nullptr) {
       return FailedPrecondition("in four dimensions or in three, which nothing tells: not undone here");

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "storage/base/status.h"
+#include "storage/format/bp5/nul.h"
 
 namespace cairn::bp5 {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::size_t kDimensionsMax = 64;
 absl::Status CheckValue(const Put& put) {
   if (!put.blocks.empty() || !put.shape.empty()) return InvalidArgument("{}: a value has no shape or blocks", put.name);
   if (put.type == Type::kString) {
-    if (put.value.find('\0') != std::string::npos) return InvalidArgument("{}: a string with a NUL in it", put.name);
+    if (HasNul(put.value)) return InvalidArgument("{}: a string with a NUL in it", put.name);
     return absl::OkStatus();
   }
   if (put.value.size() != ElementBytes(put.type)) {
@@ -91,7 +92,7 @@ absl::Status CheckArray(const Put& put, std::uint64_t data_block_bytes) {
 }  // namespace
 
 absl::Status CheckPut(const Put& put, std::uint64_t data_block_bytes) {
-  if (put.name.empty() || put.name.find('\0') != std::string::npos) {
+  if (put.name.empty() || HasNul(put.name)) {
     return InvalidArgument("variable \"{}\": no name, or a NUL in it", put.name);
   }
   const bool is_array = IsArray(put.kind);

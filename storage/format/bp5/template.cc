@@ -16,16 +16,12 @@ namespace {
 constexpr std::size_t kLeadingFields = 3;
 constexpr std::size_t kArrayFieldsMin = 7, kArrayFieldsMax = 9;
 
-struct Expected {
-  std::string_view name, type;
-  std::uint32_t element_bytes, offset;
-};
-constexpr std::array<Expected, kLeadingFields> kLeading = {{
+constexpr std::array<ExpectedField, kLeadingFields> kLeading = {{
     {"BitFieldCount", "integer", 8, 0},
     {"BitField", "integer[BitFieldCount]", 8, 8},
     {"DataBlockSize", "integer", 8, 16},
 }};
-constexpr std::array<Expected, kArrayFieldsMin> kArrayFields = {{
+constexpr std::array<ExpectedField, kArrayFieldsMin> kArrayFields = {{
     {"Dims", "integer", 8, 0},
     {"BlockCount", "integer", 8, 8},
     {"DBCount", "integer", 8, 16},
@@ -39,19 +35,14 @@ constexpr std::array<std::string_view, kArrayFieldsMax> kFirstLayoutEnds = {
     "_Dims", "_BlockCount", "_DBCount", "_Shape", "_Count", "_Offsets", "_DataLocations", "_DataLengths", "_MinMax"};
 constexpr std::size_t kFirstLayoutCount = 4, kFirstLayoutLengths = 7, kFirstLayoutNumbers = 3;
 
-bool Is(const Field& field, const Expected& expected) {
-  return field.name == expected.name && field.type == expected.type && field.element_bytes == expected.element_bytes &&
-         field.offset == expected.offset;
-}
-
 // What the name of an array record's structure says.
-struct ArrayStructure {
+struct ArrayProperties {
   bool has_operator = false;
   std::uint32_t min_max_bytes = 0;  // of an element; 0: no min/max
 };
 
-std::optional<ArrayStructure> ArrayStructureOf(std::string_view name) {
-  ArrayStructure structure;
+std::optional<ArrayProperties> ArrayPropertiesOf(std::string_view name) {
+  ArrayProperties structure;
   if (!name.starts_with("MetaArray")) return std::nullopt;
   name.remove_prefix(9);
   if (name.starts_with("Op")) {
@@ -68,13 +59,13 @@ std::optional<ArrayStructure> ArrayStructureOf(std::string_view name) {
 }
 
 // Has the fields that its name promises, where they belong.
-bool IsArrayRecord(const Structure& structure, const ArrayStructure& says) {
-  std::vector<Expected> expected(kArrayFields.begin(), kArrayFields.end());
+bool IsArrayRecord(const Structure& structure, const ArrayProperties& says) {
+  std::vector<ExpectedField> expected(kArrayFields.begin(), kArrayFields.end());
   const std::string min_max_type = fmt::format("char[{}][BlockCount]", 2 * says.min_max_bytes);
   if (says.has_operator) expected.push_back({"DataBlockSize", "integer[BlockCount]", 8, kArrayRecordBytes});
   const std::uint32_t min_max_offset = kArrayRecordBytes + (says.has_operator ? 8 : 0);
   if (says.min_max_bytes > 0) expected.push_back({"MinMax", min_max_type, 1, min_max_offset});
-  return std::ranges::equal(structure.fields, expected, Is);
+  return std::ranges::equal(structure.fields, expected, IsAsExpected);
 }
 
 class Reader {
@@ -84,8 +75,9 @@ class Reader {
 
   absl::StatusOr<std::vector<TemplateEntry>> Read() {
     const std::vector<Field>& fields = format_.top().fields;
-    if (fields.size() < kLeadingFields || !std::equal(kLeading.begin(), kLeading.end(), fields.begin(),
-                                                      [](const Expected& e, const Field& f) { return Is(f, e); })) {
+    if (fields.size() < kLeadingFields ||
+        !std::equal(kLeading.begin(), kLeading.end(), fields.begin(),
+                    [](const ExpectedField& e, const Field& f) { return IsAsExpected(f, e); })) {
       return DataLoss("{}: structure {}: its first three fields are not those of metadata records", where_,
                       Quoted(format_.top().name));
     }
@@ -119,7 +111,7 @@ class Reader {
 
   absl::Status ReadArray(std::size_t index, TemplateEntry& entry) {
     const Field& field = format_.top().fields[index];
-    const std::optional<ArrayStructure> says = ArrayStructureOf(field.type);
+    const std::optional<ArrayProperties> says = ArrayPropertiesOf(field.type);
     const Structure* const structure = format_.Find(field.type);  // null: a type with lengths
     if (!says.has_value() || structure == nullptr) return Bad(index, "its type is none of an array");
     const auto place = static_cast<std::size_t>(structure - format_.structures.data());
@@ -175,6 +167,11 @@ class Reader {
 
 }  // namespace
 
+bool IsAsExpected(const Field& field, const ExpectedField& expected) {
+  return field.name == expected.name && field.type == expected.type && field.element_bytes == expected.element_bytes &&
+         field.offset == expected.offset;
+}
+
 absl::StatusOr<std::vector<TemplateEntry>> ReadTemplate(std::string_view where, const Format& format) {
   return Reader(where, format).Read();
 }
@@ -192,8 +189,8 @@ std::optional<Type> ScalarTypeOf(const Format& format, std::string_view type, st
   const auto complex = [&](std::string_view name, std::uint32_t part_bytes) {
     if (type != name || bytes != 2 * part_bytes) return false;
     const std::vector<Field>& parts = format.Find(name)->fields;
-    return parts.size() == 2 && Is(parts[0], {"real", "float", part_bytes, 0}) &&
-           Is(parts[1], {"imag", "float", part_bytes, part_bytes});
+    return parts.size() == 2 && IsAsExpected(parts[0], {"real", "float", part_bytes, 0}) &&
+           IsAsExpected(parts[1], {"imag", "float", part_bytes, part_bytes});
   };
   if (complex("complex4", 4)) return Type::kComplexFloat;
   if (complex("complex8", 8)) return Type::kComplexDouble;

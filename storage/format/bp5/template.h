@@ -17,6 +17,13 @@
 
 namespace cairn::bp5 {
 
+// A field that a structure must have.
+struct ExpectedField {
+  std::string_view name, type;
+  std::uint32_t element_bytes, offset;
+};
+bool IsAsExpected(const Field& field, const ExpectedField& expected);
+
 // A variable as one format of metadata records has it.
 struct TemplateEntry {
   FieldName name;             // complete: type and element size of scalars, too
