@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <limits>
 
 namespace cairn::fti {
 namespace {
@@ -44,7 +43,7 @@ std::optional<FileName> ParseFileName(std::string_view name) {
     parsed.kind = FileKind::kDifferential;
   } else {
     if (!Skip(name, "Ckpt")) return std::nullopt;
-    const auto id = SkipNumber(name, std::numeric_limits<std::int32_t>::max());
+    const auto id = SkipNumber(name, kCheckpointIdMax);
     const auto kind = SkipKind(name);
     if (!id || !kind) return std::nullopt;
     parsed.id = static_cast<std::int32_t>(*id);

@@ -3,6 +3,7 @@
 #define CAIRN_STORAGE_FILE_FTI_NAMES_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ struct FileName {
   friend bool operator==(const FileName&, const FileName&) = default;
 };
 
+inline constexpr std::int32_t kCheckpointIdMax = std::numeric_limits<std::int32_t>::max();  // FTI keeps ids as int
 inline constexpr std::uint32_t kRanksMax = 1 << 20;  // names of greater ranks are taken for no names of FTI's
 
 // Strict: decimal numbers without sign or padding, nothing before or behind. Else nullopt.

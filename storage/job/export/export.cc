@@ -14,6 +14,7 @@
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
 #include "storage/file/checked/checked_blocks.h"
+#include "storage/file/fti/names.h"
 #include "storage/format/ftiff/variables.h"
 
 namespace cairn {
@@ -183,7 +184,7 @@ absl::StatusOr<fti::Topology> TopologyOf(const ExportRequest& request, std::uint
 
 std::int32_t CheckpointIdOf(const scr::Descriptor& descriptor) {
   const std::uint64_t step = descriptor.step.value_or(0);
-  const bool fits = step > 0 && step <= static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max());
+  const bool fits = step > 0 && step <= std::uint64_t{fti::kCheckpointIdMax};
   return static_cast<std::int32_t>(fits ? step : descriptor.id);  // ids of datasets fit always
 }
 
