@@ -11,7 +11,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t kBlocksOfWindow = kCrcBlockBytes / kDigestBlockBytes;
 constexpr std::uint64_t kReadAheadBytesMax = 8 << 20;  // many ranks may read theirs at once after a restart
 
 std::uint64_t PartsOf(std::uint64_t bytes, std::uint64_t part_bytes) {

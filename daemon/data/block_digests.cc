@@ -5,11 +5,6 @@
 #include "storage/base/check.h"
 
 namespace cairn {
-namespace {
-
-constexpr std::uint64_t kBlocksOfWindow = kCrcBlockBytes / kDigestBlockBytes;
-
-}  // namespace
 
 BlockDigests ZeroDigests(std::uint64_t data_bytes) {
   const std::uint64_t rest = data_bytes % kDigestBlockBytes;

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "daemon/data/lane_hash.h"
+#include "storage/base/checksum.h"
 #include "storage/io/disk.h"
 
 namespace cairn {
 
 inline constexpr std::uint64_t kDigestBlockBytes = kHashBlockBytes;
 static_assert(kDigestBlockBytes == kDirectAlignment);
+inline constexpr std::uint64_t kBlocksOfWindow = kCrcBlockBytes / kDigestBlockBytes;
 
 struct BlockDigests {
   std::uint64_t data_bytes = 0;  // of the file's data; metadata behind it has no digests

@@ -76,7 +76,7 @@ void RoundRobin(std::vector<Source>& sources, std::size_t lanes, const Take& tak
 }
 
 // The first piece of what is left of `source`, cut at the end of its window; its place is not yet said.
-PlanPiece Cut(Source& source) {
+PlanPiece TakePiece(Source& source) {
   const std::uint64_t bytes = std::min(source.bytes, kWindowBytes - source.file_offset % kWindowBytes);
   PlanPiece piece{.variable = source.variable,
                   .variable_offset = source.variable_offset,
@@ -152,7 +152,7 @@ absl::StatusOr<std::vector<PlanPiece>> MakePlan(const ftiff::FileLayout& layout,
   const std::uint64_t slots = image_bytes / kWindowBytes;
   if (slots >= windows || sources.empty()) {
     RoundRobin(sources, kMd5LanesMax, [&plan](Source& source) {
-      plan.push_back(Cut(source));
+      plan.push_back(TakePiece(source));
       plan.back().image_offset = plan.back().file_offset;
     });
     return plan;
@@ -164,7 +164,7 @@ absl::StatusOr<std::vector<PlanPiece>> MakePlan(const ftiff::FileLayout& layout,
   Ring ring(slots, sources);
   const std::size_t lanes = std::clamp<std::uint64_t>(slots / 2, 1, kMd5LanesMax);
   RoundRobin(sources, lanes, [&plan, &ring](Source& source) {
-    plan.push_back(Cut(source));
+    plan.push_back(TakePiece(source));
     ring.Place(plan.back());
   });
   return plan;

@@ -48,9 +48,9 @@ DrainWatchOptions OptionsOf(const DrainFolder& folder) {
 }
 
 // Each pass that did something, and each trouble once.
-class Log {
+class FolderLog {
  public:
-  explicit Log(std::string from) : from_(std::move(from)) {}
+  explicit FolderLog(std::string from) : from_(std::move(from)) {}
 
   void Passed(const DrainReport& report) {
     const std::uint64_t brought = report.files + report.symlinks + report.hard_links;
@@ -111,7 +111,7 @@ struct WatchFolders::Watch {
   void Run() {
     GoToTheBackground();
     const auto disk = MakePosixDisk({.engine = {.may_hang = true}});
-    Log log(folder.from);
+    FolderLog log(folder.from);
     DrainWatchOptions options = OptionsOf(folder);
     options.drain.progress = &state.progress();
     options.passed = [&](const DrainReport& report) {

@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 1024;  // of the limits, on every file system (QIF_DQBLKSIZE)
 constexpr std::uint64_t kNoProject = 0xffff'ffff;
 
-absl::Status Errno(const char* what) {
+absl::Status QuotaError(const char* what) {
   return Unavailable("{}: {}", what, std::strerror(errno));
 }
 
@@ -50,10 +50,10 @@ ProjectQuota::ProjectQuota(std::uint32_t first, Bytes bytes, Kernel kernel)
 absl::Status ProjectQuota::Check(int folder) const {
   if (!wanted()) return absl::OkStatus();
   fsxattr attributes{};
-  if (kernel_.ioctl(folder, FS_IOC_FSGETXATTR, &attributes) != 0) return Errno("projects");
+  if (kernel_.ioctl(folder, FS_IOC_FSGETXATTR, &attributes) != 0) return QuotaError("projects");
   // Q_GETFMT knows nothing of XFS, and says nothing of limits.
   fs_quota_stat state{};
-  if (kernel_.quotactl(folder, QCMD(Q_XGETQSTAT, PRJQUOTA), 0, &state) != 0) return Errno("project quotas");
+  if (kernel_.quotactl(folder, QCMD(Q_XGETQSTAT, PRJQUOTA), 0, &state) != 0) return QuotaError("project quotas");
   if ((state.qs_flags & FS_QUOTA_PDQ_ENFD) == 0) {
     return Unavailable("project quotas: the file system counts at most, it limits nothing: mount it with prjquota");
   }
@@ -67,10 +67,10 @@ absl::Status ProjectQuota::Limit(int parent, const std::string& name, uid_t user
   if (project >= kNoProject) return InvalidArgument("supervisor.projects: there is no project {}", project);
   // The user's own, in a folder of ours: nobody else can put a link there.
   const UniqueFd folder(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder.valid()) return Errno(name.c_str());
+  if (!folder.valid()) return QuotaError(name.c_str());
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t bytes, bytes_(name));
   fsxattr attributes{};
-  if (kernel_.ioctl(folder.get(), FS_IOC_FSGETXATTR, &attributes) != 0) return Errno("project of a folder");
+  if (kernel_.ioctl(folder.get(), FS_IOC_FSGETXATTR, &attributes) != 0) return QuotaError("project of a folder");
   // A project that is not ours is the site's: the folder is not taken out of it.
   if (attributes.fsx_projid != 0 && attributes.fsx_projid != project) {
     return FailedPrecondition("it belongs to project {}, supervisor.projects would make that {}", attributes.fsx_projid,
@@ -81,12 +81,13 @@ absl::Status ProjectQuota::Limit(int parent, const std::string& name, uid_t user
   limit.dqb_bhardlimit = limit.dqb_bsoftlimit = bytes / kBlockBytes + 1;
   limit.dqb_valid = QIF_BLIMITS;
   if (kernel_.quotactl(folder.get(), QCMD(Q_SETQUOTA, PRJQUOTA), static_cast<unsigned>(project), &limit) != 0) {
-    return Errno("limit of a project");
+    return QuotaError("limit of a project");
   }
   const bool is_set = attributes.fsx_projid == project && (attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0;
   attributes.fsx_projid = static_cast<std::uint32_t>(project);
   attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
-  if (!is_set && kernel_.ioctl(folder.get(), FS_IOC_FSSETXATTR, &attributes) != 0) return Errno("project of a folder");
+  if (!is_set && kernel_.ioctl(folder.get(), FS_IOC_FSSETXATTR, &attributes) != 0)
+    return QuotaError("project of a folder");
   return absl::OkStatus();
 }
 

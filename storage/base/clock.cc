@@ -8,12 +8,12 @@
 namespace cairn {
 namespace {
 
-thread_local ScopedClock* simulated = nullptr;
+thread_local ScopedClock* simulated_clock = nullptr;
 
 }  // namespace
 
 std::chrono::system_clock::time_point WallNow() {
-  return simulated != nullptr ? simulated->source().wall() : std::chrono::system_clock::now();
+  return simulated_clock != nullptr ? simulated_clock->source().wall() : std::chrono::system_clock::now();
 }
 
 std::int64_t NowMicros() {
@@ -21,19 +21,19 @@ std::int64_t NowMicros() {
 }
 
 std::chrono::steady_clock::time_point SteadyNow() {
-  return simulated != nullptr ? simulated->source().steady() : std::chrono::steady_clock::now();
+  return simulated_clock != nullptr ? simulated_clock->source().steady() : std::chrono::steady_clock::now();
 }
 
 void SleepFor(std::chrono::nanoseconds time) {
-  if (simulated != nullptr) return simulated->source().sleep(time);
+  if (simulated_clock != nullptr) return simulated_clock->source().sleep(time);
   std::this_thread::sleep_for(time);
 }
 
-ScopedClock::ScopedClock(Source source) : source_(std::move(source)), outer_(std::exchange(simulated, this)) {}
+ScopedClock::ScopedClock(Source source) : source_(std::move(source)), outer_(std::exchange(simulated_clock, this)) {}
 
 ScopedClock::~ScopedClock() {
-  CAIRN_CHECK(simulated == this);
-  simulated = outer_;
+  CAIRN_CHECK(simulated_clock == this);
+  simulated_clock = outer_;
 }
 
 }  // namespace cairn

@@ -13,13 +13,13 @@
 namespace cairn {
 namespace {
 
-thread_local ScopedRandom* simulated = nullptr;
+thread_local ScopedRandom* simulated_random = nullptr;
 
 }  // namespace
 
 void FillRandom(std::span<std::byte> bytes) {
-  while (!bytes.empty() && simulated != nullptr) {
-    const std::uint64_t number = simulated->next_();
+  while (!bytes.empty() && simulated_random != nullptr) {
+    const std::uint64_t number = simulated_random->next_();
     const std::size_t n = std::min(bytes.size(), sizeof number);
     std::memcpy(bytes.data(), &number, n);
     bytes = bytes.subspan(n);
@@ -33,11 +33,11 @@ void FillRandom(std::span<std::byte> bytes) {
 }
 
 ScopedRandom::ScopedRandom(std::function<std::uint64_t()> next)
-    : next_(std::move(next)), outer_(std::exchange(simulated, this)) {}
+    : next_(std::move(next)), outer_(std::exchange(simulated_random, this)) {}
 
 ScopedRandom::~ScopedRandom() {
-  CAIRN_CHECK(simulated == this);
-  simulated = outer_;
+  CAIRN_CHECK(simulated_random == this);
+  simulated_random = outer_;
 }
 
 }  // namespace cairn

@@ -13,7 +13,7 @@
 namespace cairn::fti {
 namespace {
 
-constexpr std::size_t kReadBytes = 1 << 20;
+constexpr std::size_t kHashedAtOnce = 1 << 20;
 
 // What follows no chunk: the last chunk record, if the last block has no bytes. It ends with the hash of an empty
 // chunk, which its other bytes tell; all else is zeros.
@@ -47,7 +47,7 @@ absl::Status MendLastByte(File& file) {
   // Hashed once up to the last byte, which then is tried with each value.
   Md5Stream hash;
   const std::uint64_t known = last->chunk_bytes - 1;
-  std::vector<std::byte> buffer(std::min<std::uint64_t>(kReadBytes, known));
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(kHashedAtOnce, known));
   for (std::uint64_t done = 0; done < known; done += buffer.size()) {
     const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), known - done));
     CAIRN_RETURN_IF_ERROR(file.ReadAt(last->file_offset + done, piece));

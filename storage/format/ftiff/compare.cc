@@ -16,7 +16,7 @@
 namespace cairn::ftiff {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 1 << 20;
+constexpr std::uint64_t kComparedAtOnce = 1 << 20;
 
 using ContainersById = std::map<std::int32_t, std::vector<const Container*>>;
 
@@ -70,15 +70,15 @@ class VariableComparer {
   VariableComparer(const SideOfDiff& a, const SideOfDiff& b)
       : sides_{&a, &b},
         containers_{ById(a.metadata.layout), ById(b.metadata.layout)},
-        buffers_{std::make_unique_for_overwrite<std::byte[]>(kPieceBytes),
-                 std::make_unique_for_overwrite<std::byte[]>(kPieceBytes)} {}
+        buffers_{std::make_unique_for_overwrite<std::byte[]>(kComparedAtOnce),
+                 std::make_unique_for_overwrite<std::byte[]>(kComparedAtOnce)} {}
 
   // REQUIRES: both files have it.
   absl::Status Compare(VariableDiff* diff) {
     const std::uint64_t common = std::min(*diff->bytes[0], *diff->bytes[1]);
     std::array<std::size_t, 2> next{};
     for (std::uint64_t at = 0; at < common;) {
-      std::uint64_t end = std::min(common, at + kPieceBytes);
+      std::uint64_t end = std::min(common, at + kComparedAtOnce);
       std::array<const Container*, 2> now;
       for (const std::size_t side : {0, 1}) {
         const std::vector<const Container*>& containers = containers_[side].at(diff->id);

@@ -12,7 +12,7 @@
 namespace cairn::scr {
 namespace {
 
-constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kIndexVersion = 2;
 
 absl::StatusOr<IndexEntry> GetIndexEntry(DatasetId id, const kvtree::Tree& tree) {
   IndexEntry entry;
@@ -77,8 +77,8 @@ std::optional<DatasetId> HeirOf(std::string_view name, const kvtree::Tree& index
 
 absl::StatusOr<Index> GetIndex(const kvtree::Tree& tree) {
   const std::optional<std::string_view> version = tree.Get("VERSION");
-  if (version != std::to_string(kVersion)) {
-    return FailedPrecondition("prefix index: VERSION is {}, not {}", Quoted(version.value_or("")), kVersion);
+  if (version != std::to_string(kIndexVersion)) {
+    return FailedPrecondition("prefix index: VERSION is {}, not {}", Quoted(version.value_or("")), kIndexVersion);
   }
   Index index;
   CAIRN_RETURN_IF_ERROR(Take(tree.GetString("CURRENT"), index.current));
@@ -95,7 +95,7 @@ absl::StatusOr<Index> GetIndex(const kvtree::Tree& tree) {
 
 void PutIndexEntry(const IndexEntry& entry, kvtree::Tree& index) {
   const std::string id = std::to_string(entry.descriptor.id);
-  index.Set("VERSION", kVersion);
+  index.Set("VERSION", kIndexVersion);
   ClaimName(entry, index);
   kvtree::Tree& tree = index.At("DSET").At(id);
   PutDescriptor(entry.descriptor, tree.At("DSET"));

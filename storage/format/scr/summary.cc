@@ -9,13 +9,13 @@
 namespace cairn::scr {
 namespace {
 
-constexpr std::uint64_t kVersion = 6;
+constexpr std::uint64_t kSummaryVersion = 6;
 
 }  // namespace
 
 kvtree::Tree MakeSummary(const Descriptor& descriptor) {
   kvtree::Tree tree;
-  tree.Set("VERSION", kVersion);
+  tree.Set("VERSION", kSummaryVersion);
   tree.SetBool("COMPLETE", descriptor.complete.value_or(false));
   PutDescriptor(descriptor, tree.At("DSET"));
   return tree;
@@ -23,8 +23,8 @@ kvtree::Tree MakeSummary(const Descriptor& descriptor) {
 
 absl::StatusOr<Descriptor> GetSummary(const kvtree::Tree& tree) {
   const std::optional<std::string_view> version = tree.Get("VERSION");
-  if (version != std::to_string(kVersion)) {
-    return FailedPrecondition("summary: VERSION is {}, not {}", Quoted(version.value_or("")), kVersion);
+  if (version != std::to_string(kSummaryVersion)) {
+    return FailedPrecondition("summary: VERSION is {}, not {}", Quoted(version.value_or("")), kSummaryVersion);
   }
   const kvtree::Tree* found = tree.Find("DSET");
   if (found == nullptr) return DataLoss("summary: no DSET");
