@@ -8,6 +8,7 @@
 #include <charconv>
 #include <optional>
 
+#include "daemon/config/stripped.h"
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
 
@@ -34,12 +35,6 @@ bool IsIpv6(const std::string& ip) {
                           std::all_of(scope.begin(), scope.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
   in6_addr bytes{};
   return scope_fits && inet_pton(AF_INET6, address.c_str(), &bytes) == 1;
-}
-
-std::string_view Stripped(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
 }
 
 }  // namespace

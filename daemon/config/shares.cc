@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "daemon/config/stripped.h"
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
 
@@ -15,12 +16,6 @@ constexpr std::uint64_t kImagesOf = 4;                 // a quarter of the memor
 constexpr std::uint64_t kReserveOf = 20;               // a twentieth of the file system is left to others
 constexpr std::uint64_t kImageBytesLeast = 16u << 20;  // less than a ring needs would be none
 constexpr std::uint64_t kRecordsOf = 16;
-
-std::string_view Stripped(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
 
 // `bytes` / shares * count, however large they are.
 std::uint64_t Part(std::uint64_t bytes, std::uint64_t count, std::uint64_t shares) {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <span>
 
+#include "daemon/config/stripped.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -31,12 +32,6 @@ constexpr std::array<Unit, 10> kSizeUnits{{{"TiB", kKi* kKi* kKi* kKi},
 constexpr std::array<Unit, 5> kTimeUnits{
     {{"d", 86'400'000}, {"h", 3'600'000}, {"min", 60'000}, {"s", 1000}, {"ms", 1}}};
 
-std::string_view Trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 // The number in front, as digits without the point and the power of ten to divide by.
 struct Decimal {
   std::uint64_t digits = 0;
@@ -60,7 +55,7 @@ absl::StatusOr<Decimal> ParseDecimal(std::string_view text) {
   if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) {
     return InvalidArgument("\"{}\" does not begin with a number in range", text);
   }
-  decimal.rest = Trim(decimal.rest);
+  decimal.rest = Stripped(decimal.rest);
   return decimal;
 }
 
@@ -93,7 +88,7 @@ std::string Format(std::uint64_t value, std::span<const Unit> units) {
 }  // namespace
 
 absl::StatusOr<std::uint64_t> ParseSize(std::string_view text) {
-  CAIRN_ASSIGN_OR_RETURN(const Decimal decimal, ParseDecimal(Trim(text)));
+  CAIRN_ASSIGN_OR_RETURN(const Decimal decimal, ParseDecimal(Stripped(text)));
   const std::string_view unit = decimal.rest.empty() ? std::string_view("B") : decimal.rest;
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t factor,
                          FactorOf(text, unit, kSizeUnits, "B, kB, MB, GB, TB, KiB, MiB, GiB or TiB"));
@@ -101,13 +96,13 @@ absl::StatusOr<std::uint64_t> ParseSize(std::string_view text) {
 }
 
 absl::StatusOr<std::uint64_t> ParseRate(std::string_view text) {
-  std::string_view size = Trim(text);
+  std::string_view size = Stripped(text);
   if (size.ends_with("/s")) size.remove_suffix(2);
   return ParseSize(size);
 }
 
 absl::StatusOr<std::uint64_t> ParseDuration(std::string_view text) {
-  CAIRN_ASSIGN_OR_RETURN(const Decimal decimal, ParseDecimal(Trim(text)));
+  CAIRN_ASSIGN_OR_RETURN(const Decimal decimal, ParseDecimal(Stripped(text)));
   if (decimal.rest.empty() && decimal.digits == 0) return std::uint64_t{0};
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t factor, FactorOf(text, decimal.rest, kTimeUnits, "ms, s, min, h or d"));
   return Scale(text, decimal, factor);

@@ -45,7 +45,7 @@ TEST(PeerAddressTest, AnAddressIsANumberAndAPort) {
 TEST(PeerAddressTest, SeveralHaveCommasBetweenThem) {
   ASSERT_OK_AND_ASSIGN(const auto none, ParsePeerAddresses(" "));
   EXPECT_TRUE(none.empty());
-  ASSERT_OK_AND_ASSIGN(const auto two, ParsePeerAddresses("10.0.0.7:17001, [::1]:2"));
+  ASSERT_OK_AND_ASSIGN(const auto two, ParsePeerAddresses("10.0.0.7:17001,\t[::1]:2 "));
   ASSERT_EQ(two.size(), 2u);
   EXPECT_EQ(two[1].ip, "::1");
   for (const char* text : {"10.0.0.7:1,", ",10.0.0.7:1", "10.0.0.7:1,,10.0.0.8:1", "10.0.0.7:1 10.0.0.8:1"}) {
