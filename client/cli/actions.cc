@@ -10,7 +10,7 @@
 namespace cairn::cli {
 namespace {
 
-constexpr std::uint64_t kWaitPartMs = 60'000, kPrefixPartMs = 2'000;
+constexpr std::uint64_t kWaitPartMs = 60'000;
 
 // The highest level that the dataset has when the wait ends well; else why not.
 absl::StatusOr<Level> WaitFor(AdminClient& daemon, const std::string& run, DatasetId dataset, Level level,

@@ -33,6 +33,9 @@ class WaitInParts {
   bool last_ = false;
 };
 
+// The parts of a wait for the prefix: what prevents it changes often.
+inline constexpr std::uint64_t kPrefixPartMs = 2'000;
+
 // Waits until the dataset has the level, and says so. timeout_ms 0: until then, or until the dataset has failed or the
 // daemon has gone. Meanwhile it says on standard error what keeps the dataset from `prefix`.
 ExitCode WaitAndTell(const Context& context, const std::string& run, DatasetId dataset, Level level,

@@ -16,23 +16,23 @@
 namespace cairn::cli {
 namespace {
 
-struct Outcome {
+struct BpAdoption {
   std::string prefix;
   RunId run;
   AdoptedBp adopted;
 };
 
-absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptBpOptions& options, AdoptBpRequest request) {
+absl::StatusOr<BpAdoption> Adopt(const Context& context, const AdoptBpOptions& options, AdoptBpRequest request) {
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(request.directory, ExistingPath(options.directory));
   CAIRN_ASSIGN_OR_RETURN(const AdoptTarget target, OpenAdoptTarget(context, *disk, options.run));
   auto adopted = AdoptBp(*disk, *target.prefix, request);
   for (const std::string& warning : target.prefix->TakeWarnings()) request.note(warning);
   if (!adopted.ok()) return adopted.status();
-  return Outcome{.prefix = target.prefix->path(), .run = target.prefix->run(), .adopted = *std::move(adopted)};
+  return BpAdoption{.prefix = target.prefix->path(), .run = target.prefix->run(), .adopted = *std::move(adopted)};
 }
 
-std::string Describe(const Outcome& outcome) {
+std::string Describe(const BpAdoption& outcome) {
   const AdoptedBp& adopted = outcome.adopted;
   if (adopted.before) {
     return fmt::format("{} was adopted before: it is dataset {} of {}\n", Clean(adopted.name), adopted.dataset,
@@ -44,7 +44,7 @@ std::string Describe(const Outcome& outcome) {
       Count(adopted.files, "file"), Bytes(adopted.bytes));
 }
 
-Json ToJson(const Outcome& outcome, const std::vector<std::string>& notes) {
+Json AdoptionJson(const BpAdoption& outcome, const std::vector<std::string>& notes) {
   const AdoptedBp& adopted = outcome.adopted;
   return {{"run", outcome.run.Hex()},
           {"prefix", outcome.prefix},
@@ -73,7 +73,7 @@ ExitCode RunAdoptBp(const Context& context, const AdoptBpOptions& options) {
                                   },
                               .wait = options.wait});
   if (!outcome.ok()) return ComplainOfFile(outcome.status());
-  Print(context.json ? Dump(ToJson(*outcome, notes)) : Describe(*outcome));
+  Print(context.json ? Dump(AdoptionJson(*outcome, notes)) : Describe(*outcome));
   return ExitCode::kOk;
 }
 

@@ -1,7 +1,6 @@
 // `cairn adopt`: what others wrote becomes a dataset of a run.
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,11 +8,10 @@
 #include "client/cli/adopt_kinds.h"
 #include "client/cli/commands.h"
 #include "client/cli/options.h"
+#include "storage/file/fti/names.h"
 
 namespace cairn::cli {
 namespace {
-
-constexpr std::int32_t kCheckpointIdMax = std::numeric_limits<std::int32_t>::max();
 
 // What both kinds of adopting have, and the option that says which it is.
 struct Adoption {
@@ -133,7 +131,7 @@ void AddAdoptCommand(Command app, CommandLine& line) {
       .Needs(bp)
       .Group("With --bp");
   const Option id = adopt.AddOption("--id", adoption->id, "Only this checkpoint of FTI, or dataset of SCR")
-                        .Between(0, kCheckpointIdMax)
+                        .Between(0, fti::kCheckpointIdMax)
                         .Excludes(bp);
   adopt
       .AddOption("--wait", adoption->wait,

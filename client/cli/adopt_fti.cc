@@ -29,14 +29,14 @@ absl::StatusOr<fti::Search> SearchOf(const AdoptFtiOptions& options) {
   return search;
 }
 
-struct Outcome {
+struct FtiAdoption {
   std::string prefix;
   RunId run;
   std::string execution;
   Adopted adopted;
 };
 
-absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptFtiOptions& options, const AdoptRequest& request) {
+absl::StatusOr<FtiAdoption> Adopt(const Context& context, const AdoptFtiOptions& options, const AdoptRequest& request) {
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(const fti::Search search, SearchOf(options));
   CAIRN_ASSIGN_OR_RETURN(const fti::Execution execution, fti::Find(*disk, search));
@@ -45,11 +45,11 @@ absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptFtiOptions& opt
   auto adopted = AdoptCheckpoint(*disk, *target.prefix, execution, request);
   for (const std::string& warning : target.prefix->TakeWarnings()) request.note(warning);
   if (!adopted.ok()) return adopted.status();
-  return Outcome{
+  return FtiAdoption{
       .prefix = target.prefix->path(), .run = target.prefix->run(), .execution = execution.id, .adopted = *adopted};
 }
 
-std::string Describe(const Outcome& outcome) {
+std::string Describe(const FtiAdoption& outcome) {
   const Adopted& adopted = outcome.adopted;
   const std::string what = fmt::format("checkpoint {} ({}) of FTI's execution {}", adopted.checkpoint,
                                        fti::NameOf(adopted.level), Clean(outcome.execution));
@@ -66,7 +66,7 @@ std::string Describe(const Outcome& outcome) {
                     Clean(outcome.prefix), adopted.ranks);
 }
 
-Json ToJson(const Outcome& outcome, const std::vector<std::string>& notes) {
+Json AdoptionJson(const FtiAdoption& outcome, const std::vector<std::string>& notes) {
   const Adopted& adopted = outcome.adopted;
   const bool differential = adopted.level == fti::Level::kDifferential;
   return {{"run", outcome.run.Hex()},
@@ -102,7 +102,7 @@ ExitCode RunAdoptFti(const Context& context, const AdoptFtiOptions& options) {
     }
     return ComplainOfFile(outcome.status());
   }
-  Print(context.json ? Dump(ToJson(*outcome, notes)) : Describe(*outcome));
+  Print(context.json ? Dump(AdoptionJson(*outcome, notes)) : Describe(*outcome));
   return ExitCode::kOk;
 }
 

@@ -18,9 +18,9 @@
 namespace cairn::cli {
 namespace {
 
-constexpr std::size_t kNamesShown = 10;  // as text; JSON has all
+constexpr std::size_t kUnverifiedShown = 10;  // as text; JSON has all
 
-struct Outcome {
+struct ScrAdoption {
   std::string prefix;
   RunId run;
   std::string job;
@@ -37,7 +37,7 @@ absl::StatusOr<std::string> OldPrefix(const std::string& given) {
   return text;
 }
 
-absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptScrOptions& options, AdoptScrRequest request) {
+absl::StatusOr<ScrAdoption> Adopt(const Context& context, const AdoptScrOptions& options, AdoptScrRequest request) {
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(request.prefix_was, OldPrefix(options.prefix_was));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> roots, ExistingPaths(options.roots));
@@ -47,7 +47,7 @@ absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptScrOptions& opt
   auto adopted = AdoptScr(*disk, *target.prefix, cache, request);
   for (const std::string& warning : target.prefix->TakeWarnings()) request.note(warning);
   if (!adopted.ok()) return adopted.status();
-  return Outcome{
+  return ScrAdoption{
       .prefix = target.prefix->path(), .run = target.prefix->run(), .job = cache.job, .adopted = *std::move(adopted)};
 }
 
@@ -69,7 +69,7 @@ std::string DescribeVerified(const AdoptedScr& adopted) {
   return (adopted.unverified.empty() ? "every byte verified: " : "NOT ALL VERIFIED: ") + text;
 }
 
-std::string Describe(const Outcome& outcome, const AdoptedScr& adopted) {
+std::string Describe(const ScrAdoption& outcome, const AdoptedScr& adopted) {
   const std::string what =
       fmt::format("dataset {} ({}) of SCR's job {}", adopted.from.id, Clean(adopted.from.name), Clean(outcome.job));
   switch (adopted.how) {
@@ -88,16 +88,16 @@ std::string Describe(const Outcome& outcome, const AdoptedScr& adopted) {
                                  Count(adopted.files, "file"), Bytes(adopted.bytes), DescribeVerified(adopted));
   if (adopted.rebuilt > 0) text += fmt::format("; {} rebuilt", Count(adopted.rebuilt, "file"));
   text += "\n";
-  for (std::size_t i = 0; i < adopted.unverified.size() && i < kNamesShown; ++i) {
+  for (std::size_t i = 0; i < adopted.unverified.size() && i < kUnverifiedShown; ++i) {
     text += fmt::format("    verified by nothing: {}\n", Clean(adopted.unverified[i]));
   }
-  if (adopted.unverified.size() > kNamesShown) {
-    text += fmt::format("    and {} more\n", adopted.unverified.size() - kNamesShown);
+  if (adopted.unverified.size() > kUnverifiedShown) {
+    text += fmt::format("    and {} more\n", adopted.unverified.size() - kUnverifiedShown);
   }
   return text;
 }
 
-std::string Describe(const Outcome& outcome) {
+std::string Describe(const ScrAdoption& outcome) {
   std::string text;
   for (const AdoptedScr& adopted : outcome.adopted) text += Describe(outcome, adopted);
   const auto newest = std::ranges::find_if(outcome.adopted.rbegin(), outcome.adopted.rend(),
@@ -110,7 +110,7 @@ std::string Describe(const Outcome& outcome) {
 }
 
 // As the catalogue's JSON names them.
-Json ToJson(const VerifiedCounts& counts) {
+Json CountsJson(const VerifiedCounts& counts) {
   Json json = Json::object();
   for (const auto& [by, files] : counts) json[NameOfVerifiedBy(by)] = files;
   return json;
@@ -122,7 +122,7 @@ bool IsVerified(const AdoptedScr& adopted) {
   return known && adopted.unverified.empty();
 }
 
-Json ToJson(const AdoptedScr& adopted) {
+Json AdoptedJson(const AdoptedScr& adopted) {
   return {{"dataset", adopted.dataset},
           {"adopted_before", adopted.how == AdoptedScr::How::kBefore},
           {"on_prefix", adopted.how == AdoptedScr::How::kOnPrefix},
@@ -135,14 +135,14 @@ Json ToJson(const AdoptedScr& adopted) {
           {"files", adopted.files},
           {"rebuilt", adopted.rebuilt},
           {"verified", IsVerified(adopted)},
-          {"verified_by", ToJson(adopted.verified)},
+          {"verified_by", CountsJson(adopted.verified)},
           {"unverified", adopted.unverified},
           {"bytes", adopted.bytes}};
 }
 
-Json ToJson(const Outcome& outcome, const std::vector<std::string>& notes) {
+Json AdoptionJson(const ScrAdoption& outcome, const std::vector<std::string>& notes) {
   Json datasets = Json::array();
-  for (const AdoptedScr& adopted : outcome.adopted) datasets.push_back(ToJson(adopted));
+  for (const AdoptedScr& adopted : outcome.adopted) datasets.push_back(AdoptedJson(adopted));
   return {{"run", outcome.run.Hex()},
           {"prefix", outcome.prefix},
           {"job", outcome.job},
@@ -172,7 +172,7 @@ ExitCode RunAdoptScr(const Context& context, const AdoptScrOptions& options) {
                               .wait = options.wait,
                               .unverified = options.unverified});
   if (!outcome.ok()) return ComplainOfFile(outcome.status());
-  Print(context.json ? Dump(ToJson(*outcome, notes)) : Describe(*outcome));
+  Print(context.json ? Dump(AdoptionJson(*outcome, notes)) : Describe(*outcome));
   return ExitCode::kOk;
 }
 

@@ -34,20 +34,20 @@ constexpr const char* kConvertFooter =
     "\n"
     "Exit codes: 0 done; 1 refused or failed; 4 no such file; 5 the file is damaged.";
 
-struct Options {
+struct ConvertArguments {
   std::string file;
   std::string layout, packing = "keep";
   std::string output;
   bool force = false;
 };
 
-struct Outcome {
+struct ConvertedFile {
   std::string output;
   bool exact = false;
   ftiff::FileMetadata metadata;
 };
 
-absl::StatusOr<Outcome> Convert(const Options& options) {
+absl::StatusOr<ConvertedFile> Convert(const ConvertArguments& options) {
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(const std::string path, ResolveFile(options.file));
   CAIRN_ASSIGN_OR_RETURN(Conversion conversion,
@@ -65,10 +65,11 @@ absl::StatusOr<Outcome> Convert(const Options& options) {
                          }));
   CAIRN_RETURN_IF_ERROR(output->Commit());
   for (const std::string& note : converted.notes) Note(note);
-  return Outcome{.output = output->path(), .exact = conversion.exact(), .metadata = std::move(converted.metadata)};
+  return ConvertedFile{
+      .output = output->path(), .exact = conversion.exact(), .metadata = std::move(converted.metadata)};
 }
 
-ExitCode RunConvert(const Context& context, const Options& options) {
+ExitCode RunConvert(const Context& context, const ConvertArguments& options) {
   const auto converted = Convert(options);
   if (!converted.ok()) return ComplainOfFile(converted.status());
   const ftiff::FileMetadata& metadata = converted->metadata;
@@ -92,7 +93,7 @@ ExitCode RunConvert(const Context& context, const Options& options) {
 }  // namespace
 
 void AddConvertCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ConvertArguments>();
   const Command convert = app.AddCommand("convert", "Write a checkpoint file again in layout A or F; needs no daemon");
   convert.AddOption("FILE", options->file, "An FTI-FF checkpoint file of any layout").Required();
   convert.AddOption("--layout", options->layout, "A or F").Required().OneOf({"A", "F"});

@@ -36,7 +36,7 @@ constexpr const char* kDiffFooter =
     "Exit codes: 0 all variables are the same; 1 they differ; 2 the files cannot be compared; 4 no such file;\n"
     "5 a file is damaged (all that can be read of it is compared).";
 
-struct Options {
+struct DiffOptions {
   std::string file, other;
 };
 
@@ -106,7 +106,7 @@ std::string ToText(const ftiff::FileDiff& diff, const SideOfDiff& a, const SideO
                             different == 1 ? "s" : "");
 }
 
-Json ToJson(const ftiff::VariableDiff& variable) {
+Json VariableJson(const ftiff::VariableDiff& variable) {
   const auto maybe = [](const std::optional<std::uint64_t>& bytes) { return bytes ? Json(*bytes) : Json(nullptr); };
   Json json = {{"id", variable.id},
                {"equal", variable.equal()},
@@ -120,7 +120,7 @@ Json ToJson(const ftiff::VariableDiff& variable) {
   return json;
 }
 
-Json ToJson(const ftiff::FileDiff& diff, const SideOfDiff& a, const SideOfDiff& b) {
+Json DiffJson(const ftiff::FileDiff& diff, const SideOfDiff& a, const SideOfDiff& b) {
   Json files = Json::array(), metadata = Json::array(), variables = Json::array();
   for (const SideOfDiff* side : {&a, &b}) {
     files.push_back({{"path", side->path},
@@ -130,7 +130,7 @@ Json ToJson(const ftiff::FileDiff& diff, const SideOfDiff& a, const SideOfDiff& 
   for (const ftiff::FieldDiff& field : diff.fields) {
     metadata.push_back({{"field", field.field}, {"values", field.values}});
   }
-  for (const ftiff::VariableDiff& variable : diff.variables) variables.push_back(ToJson(variable));
+  for (const ftiff::VariableDiff& variable : diff.variables) variables.push_back(VariableJson(variable));
   return {{"equal", diff.different() == 0},
           {"files", std::move(files)},
           {"metadata", std::move(metadata)},
@@ -142,7 +142,7 @@ ExitCode ComplainOfDiff(const absl::Status& status) {
   return code == ExitCode::kFailed ? kCannotCompare : code;
 }
 
-ExitCode RunDiff(const Context& context, const Options& options) {
+ExitCode RunDiff(const Context& context, const DiffOptions& options) {
   const auto disk = MakePosixDisk();
   const auto a = Open(*disk, options.file);
   if (!a.ok()) return ComplainOfDiff(a.status());
@@ -150,7 +150,7 @@ ExitCode RunDiff(const Context& context, const Options& options) {
   if (!b.ok()) return ComplainOfDiff(b.status());
   const auto diff = Compare(*a, *b);
   if (!diff.ok()) return ComplainOfDiff(diff.status());
-  Print(context.json ? Dump(ToJson(*diff, *a, *b)) : ToText(*diff, *a, *b));
+  Print(context.json ? Dump(DiffJson(*diff, *a, *b)) : ToText(*diff, *a, *b));
   if (!a->damage.empty() || !b->damage.empty()) return ExitCode::kDamaged;
   return diff->different() == 0 ? ExitCode::kOk : kDifferent;
 }
@@ -158,7 +158,7 @@ ExitCode RunDiff(const Context& context, const Options& options) {
 }  // namespace
 
 void AddDiffCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DiffOptions>();
   const Command diff = app.AddCommand("diff", "Show which variables of two checkpoint files differ; needs no daemon");
   diff.AddOption("FILE", options->file, "An FTI-FF checkpoint file").Required();
   diff.AddOption("OTHER", options->other, "Another one").Required();

@@ -33,12 +33,12 @@ namespace {
 using drain::Told;
 using drain::ToldList;
 
-constexpr std::size_t kNamesShown = 10;  // as text; JSON has more
+constexpr std::size_t kToldShown = 10;  // as text; JSON has more
 constexpr std::uint64_t kSettleMs = 10'000;
 constexpr std::chrono::milliseconds kDrawEvery(500);
 constexpr std::chrono::seconds kTellEvery(30);  // where progress is not on a terminal
 
-struct Options {
+struct DrainArguments {
   std::string from, to;
   std::string settle, wait, bandwidth, marker;
   std::uint32_t parallel = 4;
@@ -131,14 +131,14 @@ std::string Describe(const char* what, const ToldList& list) {
   std::string text = fmt::format("  {}: {}\n", what, list.count());
   std::size_t shown = 0;
   for (const Told& told : list.list()) {
-    if (++shown > kNamesShown) break;
+    if (++shown > kToldShown) break;
     text += fmt::format("    {}: {}\n", Clean(told.path), Clean(told.why));
   }
-  if (list.count() > kNamesShown) text += fmt::format("    and {} more\n", list.count() - kNamesShown);
+  if (list.count() > kToldShown) text += fmt::format("    and {} more\n", list.count() - kToldShown);
   return text;
 }
 
-std::string Describe(const Options& options, const DrainReport& report) {
+std::string Describe(const DrainArguments& options, const DrainReport& report) {
   std::string text = fmt::format("{} {}, {}", options.dry_run ? "would drain" : "drained", Count(report.files, "file"),
                                  Bytes(report.bytes));
   if (!options.dry_run && report.files > 0) {
@@ -177,13 +177,13 @@ std::string Describe(const Options& options, const DrainReport& report) {
   return text;
 }
 
-Json ToJson(const ToldList& list) {
+Json ToldJson(const ToldList& list) {
   Json json = Json::array();
   for (const Told& told : list.list()) json.push_back({{"path", told.path}, {"why", told.why}});
   return {{"count", list.count()}, {"first", std::move(json)}};
 }
 
-Json ToJson(const DrainOptions& options, const DrainReport& report) {
+Json ReportJson(const DrainOptions& options, const DrainReport& report) {
   return {{"from", options.from},
           {"to", options.to},
           {"dry_run", options.dry_run},
@@ -197,11 +197,11 @@ Json ToJson(const DrainOptions& options, const DrainReport& report) {
           {"there_bytes", report.there_bytes},
           {"deleted", report.deleted},
           {"checked", options.check},
-          {"waiting", ToJson(report.waiting)},
-          {"failed", ToJson(report.failed)},
-          {"damaged", ToJson(report.damaged)},
-          {"left_out", ToJson(report.left_out)},
-          {"links_that_lead_out", ToJson(report.outward)},
+          {"waiting", ToldJson(report.waiting)},
+          {"failed", ToldJson(report.failed)},
+          {"damaged", ToldJson(report.damaged)},
+          {"left_out", ToldJson(report.left_out)},
+          {"links_that_lead_out", ToldJson(report.outward)},
           {"former", report.former},
           {"gone", report.gone},
           {"hard_links_copied", report.links_copied},
@@ -211,7 +211,7 @@ Json ToJson(const DrainOptions& options, const DrainReport& report) {
           {"milliseconds", report.milliseconds}};
 }
 
-ExitCode CodeOf(const DrainReport& report) {
+ExitCode ExitCodeOf(const DrainReport& report) {
   if (report.damaged.count() > 0) return ExitCode::kDamaged;
   if (report.failed.count() > 0 || report.stopped) return ExitCode::kFailed;
   return report.complete() ? ExitCode::kOk : ExitCode::kIncomplete;
@@ -229,7 +229,7 @@ absl::StatusOr<std::string> Folder(const std::string& given, bool may_be_missing
   return text;
 }
 
-absl::StatusOr<DrainOptions> OptionsOf(const Options& options) {
+absl::StatusOr<DrainOptions> OptionsOf(const DrainArguments& options) {
   DrainOptions drain;
   CAIRN_ASSIGN_OR_RETURN(drain.from, Folder(options.from, false));
   CAIRN_ASSIGN_OR_RETURN(drain.to, Folder(options.to, true));
@@ -248,7 +248,7 @@ absl::StatusOr<DrainOptions> OptionsOf(const Options& options) {
   return drain;
 }
 
-absl::StatusOr<DrainReport> RunOnce(Disk& disk, const Options& options, const DrainOptions& drain_options) {
+absl::StatusOr<DrainReport> RunOnce(Disk& disk, const DrainArguments& options, const DrainOptions& drain_options) {
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Drain> drain, Drain::Open(disk, drain_options));
   const ProgressLine line(drain->progress());
   const std::uint64_t wait_ms = options.dry_run        ? 0
@@ -274,10 +274,10 @@ ExitCode RunWatch(const Context& context, Disk& disk, const DrainOptions& drain_
   watch.passed = [&](const DrainReport& report) {
     // A look that the signal has cut short tells of trouble, but not that there is none.
     const bool cut = report.stopped && !report.full;
-    if (!cut || report.failed.count() + report.damaged.count() > 0) code = CodeOf(report);
+    if (!cut || report.failed.count() + report.damaged.count() > 0) code = ExitCodeOf(report);
     const bool nothing = report.files + report.symlinks + report.hard_links + report.deleted + report.former == 0;
     if (nothing && report.failed.count() + report.damaged.count() == 0) return;
-    Print(context.json ? ToJson(drain_options, report).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
+    Print(context.json ? ReportJson(drain_options, report).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
                        : DescribePass(report));
     std::fflush(stdout);
     if (context.json) return;
@@ -294,7 +294,7 @@ ExitCode RunWatch(const Context& context, Disk& disk, const DrainOptions& drain_
   return code;
 }
 
-ExitCode RunDrain(const Context& context, const Options& options) {
+ExitCode RunDrain(const Context& context, const DrainArguments& options) {
   const auto drain_options = OptionsOf(options);
   if (!drain_options.ok()) return ComplainOfFile(drain_options.status());
   TakeSignals();
@@ -302,8 +302,8 @@ ExitCode RunDrain(const Context& context, const Options& options) {
   if (options.watch) return RunWatch(context, *disk, *drain_options);
   const auto report = RunOnce(*disk, options, *drain_options);
   if (!report.ok()) return ComplainOfFile(report.status());
-  Print(context.json ? Dump(ToJson(*drain_options, *report)) : Describe(options, *report));
-  return CodeOf(*report);
+  Print(context.json ? Dump(ReportJson(*drain_options, *report)) : Describe(options, *report));
+  return ExitCodeOf(*report);
 }
 
 std::string CheckMarker(const std::string& marker) {
@@ -314,7 +314,7 @@ std::string CheckMarker(const std::string& marker) {
 }  // namespace
 
 void AddDrainCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DrainArguments>();
   const Command drain = app.AddCommand(
       "drain", "Bring what any program has left in a folder (a burst buffer) to another folder; needs no daemon");
   drain.Footer(

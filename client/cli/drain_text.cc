@@ -9,8 +9,6 @@
 namespace cairn::cli {
 namespace {
 
-constexpr std::size_t kBarWidth = 12;  // as of flushes
-
 Paint PaintOf(std::string_view state) {
   if (state == "failed" || state == "ended") return Paint::kBad;
   return state == "idle" ? Paint::kGood : Paint::kBusy;
@@ -30,7 +28,7 @@ std::string DescribePass(const Look& look, const admin::DrainPass& pass) {
                        .bytes_per_s = pass.bytes_per_s(),
                        .left_ms = pass.left_ms()};
   if (!look.people) return ", " + DescribePace(pace);
-  const std::string bar = BarPicture(look, pass.bytes(), pass.bytes_all(), kBarWidth);
+  const std::string bar = BarPicture(look, pass.bytes(), pass.bytes_all(), kProgressBarWidth);
   return fmt::format(" {} {}", Painted(look, Paint::kBusy, bar), DescribePace(pace));
 }
 

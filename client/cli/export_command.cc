@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -18,16 +17,16 @@
 #include "client/cli/run_prefix.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
+#include "storage/file/fti/names.h"
 #include "storage/io/posix_disk.h"
 #include "storage/job/export/export.h"
 
 namespace cairn::cli {
 namespace {
 
-constexpr std::int32_t kCheckpointIdMax = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kFtiVariableIdMax = 102400;  // FTI's max_var_id, if nothing else is set
 
-struct Options {
+struct ExportOptions {
   std::string run;
   std::string folder;
   int level = 4;
@@ -57,13 +56,13 @@ std::string HowToFlush(const std::string& prefix, DatasetId dataset) {
                      dataset, prefix, dataset);
 }
 
-struct Outcome {
+struct FtiExport {
   std::string prefix, folder;
   Exported exported;
 };
 
-absl::StatusOr<Outcome> Export(const Context& context, const Options& options,
-                               const std::function<void(const std::string&)>& note) {
+absl::StatusOr<FtiExport> Export(const Context& context, const ExportOptions& options,
+                                 const std::function<void(const std::string&)>& note) {
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(const std::string path, FindPrefix(context, options.run));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::OpenReadOnly(*disk, path));
@@ -85,7 +84,7 @@ absl::StatusOr<Outcome> Export(const Context& context, const Options& options,
     const DatasetId newer = OnlyInCache(context, path, 0, exported->dataset);
     if (newer != 0) note("a newer one was not exported: " + HowToFlush(path, newer));
   }
-  return Outcome{.prefix = path, .folder = request.folder, .exported = *exported};
+  return FtiExport{.prefix = path, .folder = request.folder, .exported = *exported};
 }
 
 std::string InOrder(const std::vector<ProtectedVariable>& variables) {
@@ -98,7 +97,7 @@ std::string InOrder(const std::vector<ProtectedVariable>& variables) {
 }
 
 // What the user has to do before FTI restarts from it.
-std::vector<std::string> StepsOf(const Outcome& outcome, const Options& options) {
+std::vector<std::string> StepsOf(const FtiExport& outcome, const ExportOptions& options) {
   const Exported& exported = outcome.exported;
   std::vector<std::string> steps;
   steps.push_back(
@@ -128,7 +127,7 @@ std::vector<std::string> StepsOf(const Outcome& outcome, const Options& options)
   return steps;
 }
 
-std::string Describe(const Outcome& outcome, const Options& options) {
+std::string Describe(const FtiExport& outcome, const ExportOptions& options) {
   const Exported& exported = outcome.exported;
   std::string text =
       fmt::format("exported dataset {} (step {}) of {} as FTI's checkpoint {}, level {}, layout {}\n", exported.dataset,
@@ -140,7 +139,7 @@ std::string Describe(const Outcome& outcome, const Options& options) {
   return text;
 }
 
-Json ToJson(const Outcome& outcome, const Options& options, const std::vector<std::string>& notes) {
+Json ExportJson(const FtiExport& outcome, const ExportOptions& options, const std::vector<std::string>& notes) {
   const Exported& exported = outcome.exported;
   Json order = Json::array();
   for (const ProtectedVariable& variable : exported.protect_order) {
@@ -166,21 +165,21 @@ Json ToJson(const Outcome& outcome, const Options& options, const std::vector<st
           {"notes", notes}};
 }
 
-ExitCode RunExport(const Context& context, const Options& options) {
+ExitCode RunExport(const Context& context, const ExportOptions& options) {
   std::vector<std::string> notes;
   const auto outcome = Export(context, options, [&](const std::string& text) {
     notes.push_back(text);
     if (!context.json) Note(text);
   });
   if (!outcome.ok()) return ComplainOfFile(outcome.status());
-  Print(context.json ? Dump(ToJson(*outcome, options, notes)) : Describe(*outcome, options));
+  Print(context.json ? Dump(ExportJson(*outcome, options, notes)) : Describe(*outcome, options));
   return ExitCode::kOk;
 }
 
 }  // namespace
 
 void AddExportCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExportOptions>();
   ExportRequest& request = options->request;
   const Command to_fti = app.AddCommand("export", "Write a dataset of a run's prefix so that FTI restarts from it");
   to_fti.Footer(
@@ -205,7 +204,7 @@ void AddExportCommand(Command app, CommandLine& line) {
   to_fti.AddOption("--group-size", request.group_size, "Nodes per group; levels 2 and 3 need 2 or more (default 1)");
   to_fti.AddFlag("--heads", request.heads, "The first process of each node is a head");
   to_fti.AddOption("--id", request.checkpoint, "FTI's number of the checkpoint (default: the step)")
-      .Between(1, kCheckpointIdMax);
+      .Between(1, fti::kCheckpointIdMax);
   SetRun(to_fti, line, options, RunExport);
 }
 

@@ -32,7 +32,7 @@ constexpr const char* kExtractFooter =
     "\n"
     "Exit codes: 0 done; 1 refused or failed; 4 no such file or variable; 5 the variable is damaged.";
 
-struct Options {
+struct ExtractOptions {
   std::string file;
   std::int32_t variable = 0;
   std::string output;  // "-": standard output, unless that is a terminal
@@ -55,7 +55,7 @@ struct Extracted {
   std::string output;
 };
 
-absl::StatusOr<Extracted> Extract(const Options& options) {
+absl::StatusOr<Extracted> Extract(const ExtractOptions& options) {
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(const std::string path, ResolveFile(options.file));
   CAIRN_ASSIGN_OR_RETURN(const StoredVariable variable, StoredVariable::Open(*disk, path, options.variable));
@@ -76,7 +76,7 @@ absl::StatusOr<Extracted> Extract(const Options& options) {
   return extracted;
 }
 
-ExitCode RunExtract(const Context& context, const Options& options) {
+ExitCode RunExtract(const Context& context, const ExtractOptions& options) {
   const bool to_pipe = options.output == "-";
   if (to_pipe && context.terminal) {
     return Complain(InvalidArgument("a terminal cannot show the bytes of a variable: redirect them or name a file"));
@@ -100,7 +100,7 @@ ExitCode RunExtract(const Context& context, const Options& options) {
 }  // namespace
 
 void AddExtractCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExtractOptions>();
   const Command extract = app.AddCommand("extract", "Take one variable out of a checkpoint file; needs no daemon");
   extract.AddOption("FILE", options->file, "An FTI-FF checkpoint file").Required();
   extract.AddOption("--var", options->variable, "The variable's id, as `cairn inspect` shows it").Required();

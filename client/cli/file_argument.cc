@@ -12,7 +12,7 @@
 namespace cairn::cli {
 namespace {
 
-absl::StatusCode CodeOf(const std::error_code& error) {
+absl::StatusCode StatusCodeOf(const std::error_code& error) {
   if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
     return absl::StatusCode::kNotFound;
   }
@@ -24,9 +24,9 @@ absl::StatusCode CodeOf(const std::error_code& error) {
 absl::StatusOr<std::string> ResolveFile(const std::string& given) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(given, error);
-  if (error) return MakeError(CodeOf(error), "{}: {}", given, error.message());
+  if (error) return MakeError(StatusCodeOf(error), "{}: {}", given, error.message());
   const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (error) return MakeError(CodeOf(error), "{}: {}", given, error.message());
+  if (error) return MakeError(StatusCodeOf(error), "{}: {}", given, error.message());
   if (std::filesystem::is_directory(status)) return InvalidArgument("{} is a directory, not a file", given);
   if (!std::filesystem::is_regular_file(status)) {
     return InvalidArgument(

@@ -12,14 +12,14 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct FlushOptions {
   std::string run;
   DatasetId dataset = 0;  // 0: the newest restartable one
   bool wait = false;
   std::string timeout;
 };
 
-ExitCode RunFlush(const Context& context, const Options& options) {
+ExitCode RunFlush(const Context& context, const FlushOptions& options) {
   const std::string run = ParseRun(options.run).text;
   const auto reply = Ask<admin::FlushReply>(context, [&](AdminClient& daemon) {
     admin::FlushRequest request;
@@ -36,7 +36,7 @@ ExitCode RunFlush(const Context& context, const Options& options) {
 }  // namespace
 
 void AddFlushCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<FlushOptions>();
   const Command flush = app.AddCommand("flush", "Bring a dataset to the prefix now (default: the newest checkpoint)");
   AddRun(flush, options->run);
   AddDataset(flush, options->dataset, /*required=*/false);

@@ -96,7 +96,7 @@ Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json ToJson(const std::string& prefix, const scr::Halt& halt, const std::optional<std::string>& why) {
+Json HaltJson(const std::string& prefix, const scr::Halt& halt, const std::optional<std::string>& why) {
   return {{"prefix", prefix},
           {"stops_now", why.has_value()},
           {"why", OrNull(why)},
@@ -107,13 +107,13 @@ Json ToJson(const std::string& prefix, const scr::Halt& halt, const std::optiona
           {"halt_seconds", OrNull(halt.halt_seconds)}};
 }
 
-struct Options {
+struct HaltOptions {
   std::string run;
   HaltChange change;
 };
 
 // Changes what is to be changed, and shows what holds then.
-ExitCode RunHalt(const Context& context, const Options& options) {
+ExitCode RunHalt(const Context& context, const HaltOptions& options) {
   const auto prefix = FindPrefix(context, options.run);
   if (!prefix.ok()) return Complain(prefix.status());
   const auto disk = MakePosixDisk();
@@ -122,7 +122,7 @@ ExitCode RunHalt(const Context& context, const Options& options) {
   if (!halt.ok()) return ComplainOfFile(halt.status());
   const std::optional<std::int64_t> end_s = AllocationEnd();
   const std::optional<std::string> why = WhyHalt(*halt, std::time(nullptr), end_s);
-  Print(context.json ? Dump(ToJson(*prefix, *halt, why)) : Describe(*prefix, *halt, why, end_s));
+  Print(context.json ? Dump(HaltJson(*prefix, *halt, why)) : Describe(*prefix, *halt, why, end_s));
   return ExitCode::kOk;
 }
 
@@ -216,7 +216,7 @@ void CheckHalt(const HaltTexts& texts, const HaltChange& change) {
 }  // namespace
 
 void AddHaltCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<HaltOptions>();
   const auto texts = std::make_shared<HaltTexts>();
   const Command halt = app.AddCommand("halt", "Tell a run to stop: now, after checkpoints, by a time; needs no daemon");
   halt.Footer(kHaltFooter);

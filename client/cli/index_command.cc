@@ -42,14 +42,14 @@ constexpr const char* kIndexFooter =
     "Exit codes: 0 done; 1 refused or failed; 2 the command is wrong; 4 no such run or dataset; 5 the index or the\n"
     "dataset is damaged, or has lost files; 7 build: ranks are missing.";
 
-struct Options {
+struct IndexOptions {
   std::string run;            // of the list without its name
   std::string run_of_action;  // behind the name
   std::string name;           // in the index, or a number
   DatasetId dataset = 0;
   bool all = false;  // what are no checkpoints, too, and all that the index says of each. JSON has that always
 };
-using SharedOptions = std::shared_ptr<Options>;
+using SharedOptions = std::shared_ptr<IndexOptions>;
 
 constexpr const char* NameOf(IndexChange change) {
   switch (change) {
@@ -150,7 +150,7 @@ std::string DescribeAll(const Rows& rows) {
   return Table(table, {true, false, false, false, false, false, false, false, true, true, false});
 }
 
-Json ToJson(const IndexRow& row) {
+Json RowJson(const IndexRow& row) {
   const scr::Descriptor& descriptor = DescriptorOf(row);
   Json json = {{"dataset", descriptor.id},     {"name", descriptor.name},
                {"valid", row.valid()},         {"complete", row.entry.complete},
@@ -167,7 +167,7 @@ Json ToJson(const IndexRow& row) {
 
 Json ListJson(const std::string& prefix, const Rows& rows) {
   Json datasets = Json::array();
-  for (const IndexRow& row : rows) datasets.push_back(ToJson(row));
+  for (const IndexRow& row : rows) datasets.push_back(RowJson(row));
   const IndexRow* const current = CurrentOf(rows);
   return {{"prefix", prefix},
           {"current", current == nullptr ? Json(nullptr) : Json(DescriptorOf(*current).id)},
@@ -206,7 +206,7 @@ std::string Describe(IndexChange change, const IndexChanged& changed, const std:
 
 Json ChangedJson(const std::string& prefix, IndexChange change, const IndexChanged& changed) {
   Json datasets = Json::array();
-  for (const IndexRow& row : changed.rows) datasets.push_back(ToJson(row));
+  for (const IndexRow& row : changed.rows) datasets.push_back(RowJson(row));
   return {{"prefix", prefix},
           {"change", NameOf(change)},
           {"datasets", std::move(datasets)},
@@ -218,7 +218,7 @@ Json ChangedJson(const std::string& prefix, IndexChange change, const IndexChang
 constexpr std::size_t kShownMax = 20;  // of ranges and reasons: a run may have a million ranks
 
 // "0, 3-5, 9" of sorted ranks.
-std::string Ranges(const std::vector<Rank>& ranks) {
+std::string RankRanges(const std::vector<Rank>& ranks) {
   std::string text;
   std::size_t ranges = 0;
   for (std::size_t i = 0; i < ranks.size(); ++ranges) {
@@ -237,7 +237,7 @@ std::string Describe(const IndexBuilt& built) {
     return fmt::format("dataset {} is whole: {}, and is in the index now\n", built.id, Count(built.ranks, "rank"));
   }
   std::string text = fmt::format("dataset {} is not whole, so nothing was written: {} of {} missing: {}\n", built.id,
-                                 built.missing.size(), Count(built.ranks, "rank"), Ranges(built.missing));
+                                 built.missing.size(), Count(built.ranks, "rank"), RankRanges(built.missing));
   for (std::size_t i = 0; i < std::min(built.reasons.size(), kShownMax); ++i) {
     text += fmt::format("  {}\n", Clean(built.reasons[i]));
   }
@@ -255,7 +255,7 @@ Json BuiltJson(const std::string& prefix, const IndexBuilt& built) {
 
 // --- calls ---
 
-ExitCode RunList(const Context& context, const std::string& run, bool all) {
+ExitCode RunIndexList(const Context& context, const std::string& run, bool all) {
   const auto prefix = FindPrefix(context, run);
   if (!prefix.ok()) return Complain(prefix.status());
   const auto disk = MakePosixDisk();
@@ -336,14 +336,14 @@ void AddList(Command index, CommandLine& line, const SharedOptions& options) {
                     "each");
   }
   list.OnParsed([&line, options] {
-    line.run = [&line, options] { return RunList(line.context, options->run_of_action, options->all); };
+    line.run = [&line, options] { return RunIndexList(line.context, options->run_of_action, options->all); };
   });
 }
 
 }  // namespace
 
 void AddIndexCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<IndexOptions>();
   const Command index =
       app.AddCommand("index", "List and change the index of a run's prefix, as scr_index does; needs no daemon");
   index.Footer(kIndexFooter);
@@ -370,7 +370,7 @@ void AddIndexCommand(Command app, CommandLine& line) {
       RefuseValue(options->run, "is too much");
     }
     if (options->run.empty()) RefuseWithout("RUN");
-    line.run = [&line, options] { return RunList(line.context, options->run, options->all); };
+    line.run = [&line, options] { return RunIndexList(line.context, options->run, options->all); };
   });
 }
 

@@ -30,7 +30,7 @@ constexpr const char* kInspectFooter =
     "  cairn inspect --json Ckpt17-Rank0.fti | jq '.variables'\n"
     "  cairn inspect /scratch/me/heat/.scr/index.scr";
 
-struct Options {
+struct InspectOptions {
   std::string file;
 };
 
@@ -65,7 +65,7 @@ struct JsonMaker {
   Json operator()(const catalogue::Catalogue& catalogue) const { return ToJson(catalogue); }
 };
 
-ExitCode RunInspect(const Context& context, const Options& options) {
+ExitCode RunInspect(const Context& context, const InspectOptions& options) {
   const auto absolute = ResolveFile(options.file);
   if (!absolute.ok()) return ComplainOfFile(absolute.status());
   const auto disk = MakePosixDisk();
@@ -84,7 +84,7 @@ ExitCode RunInspect(const Context& context, const Options& options) {
 }  // namespace
 
 void AddInspectCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<InspectOptions>();
   const Command inspect =
       app.AddCommand("inspect", "Show what a checkpoint file, a kvtree file or a catalogue says; needs no daemon");
   inspect.AddOption("FILE", options->file, "The file").Required();

@@ -20,7 +20,7 @@
 namespace cairn::cli {
 namespace {
 
-constexpr std::uint64_t kBeginMs = 10'000, kPartMs = 2'000;
+constexpr std::uint64_t kBeginMs = 10'000;
 constexpr std::uint32_t kOrderMs = 1;  // what is ordered is done all the same
 
 // --- begin ---
@@ -102,7 +102,7 @@ absl::StatusOr<std::vector<Left>> OrderOfJob(AdminClient& daemon, const std::str
 
 // All runs' within one time: what comes after one that did not get there is looked at, too.
 void Await(AdminClient& daemon, std::uint64_t timeout_ms, std::vector<Left>& left) {
-  WaitInParts parts(kPartMs, timeout_ms);
+  WaitInParts parts(kPrefixPartMs, timeout_ms);
   for (Left& of_run : left) {
     while (of_run.status.ok() && !of_run.now.empty()) {
       auto now = BringToPrefix(daemon, of_run.run, parts.NextMs());

@@ -16,9 +16,7 @@
 namespace cairn::cli {
 namespace {
 
-constexpr std::uint64_t kPartMs = 2'000;
-
-struct Options {
+struct LeaveOptions {
   std::string run;
   std::string timeout;
 };
@@ -43,8 +41,8 @@ ExitCode Tell(const Context& context, const admin::LeaveReply& reply) {
   return reply.only_here().empty() ? ExitCode::kOk : ExitCode::kTimeout;
 }
 
-ExitCode RunLeave(const Context& context, const Options& options) {
-  WaitInParts parts(kPartMs, Milliseconds(options.timeout));
+ExitCode RunLeave(const Context& context, const LeaveOptions& options) {
+  WaitInParts parts(kPrefixPartMs, Milliseconds(options.timeout));
   std::string told;
   for (;;) {
     const auto reply = Ask<admin::LeaveReply>(context, [&](AdminClient& daemon) {
@@ -68,7 +66,7 @@ ExitCode RunLeave(const Context& context, const Options& options) {
 }  // namespace
 
 void AddLeaveCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<LeaveOptions>();
   const Command leave =
       app.AddCommand("leave",
                      "Before this node goes: bring what only it has to the prefix, and wait until it is "

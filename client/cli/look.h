@@ -38,6 +38,8 @@ std::string Painted(const Look& look, Paint paint, std::string_view text);
 // The line that a run's status or datasets begin with, ended. `run` empty: SCR's.
 std::string RunHead(const Look& look, std::string_view run, std::string_view prefix);
 
+inline constexpr std::size_t kProgressBarWidth = 12;  // a line that has the bar fits into 80 columns
+
 // `width` characters, and brackets in ASCII: "[####......]".
 std::string BarPicture(const Look& look, std::uint64_t part, std::uint64_t whole, std::size_t width);
 

@@ -21,7 +21,7 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct LsOptions {
   std::string run;  // empty: all runs of the daemon
   bool this_node = false;
 };
@@ -93,7 +93,7 @@ Json ListJson(const admin::ListReply& reply, bool from_prefix) {
   return json;
 }
 
-ExitCode RunList(const Context& context, const Options& options) {
+ExitCode RunList(const Context& context, const LsOptions& options) {
   const auto answer = ListDatasets(context, options.run, options.this_node);
   if (!answer.ok()) return Complain(answer.status());
   Print(context.json ? Dump(ListJson(answer->reply, answer->from_prefix)) : DescribeList(context.look, answer->reply));
@@ -103,7 +103,7 @@ ExitCode RunList(const Context& context, const Options& options) {
 }  // namespace
 
 void AddLsCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<LsOptions>();
   const Command list = app.AddCommand("ls", "List the datasets of a run, or of all runs of the daemon, on all nodes");
   AddRun(list, options->run, /*required=*/false);
   AddThisNode(list, options->this_node);

@@ -18,7 +18,7 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct NodesOptions {
   std::string run;  // empty: all runs of the daemon
 };
 
@@ -94,7 +94,7 @@ std::string DescribeNodes(const admin::NodesReply& reply, const std::vector<std:
   return text.empty() ? "no runs\n" : text;
 }
 
-ExitCode RunNodes(const Context& context, const Options& options) {
+ExitCode RunNodes(const Context& context, const NodesOptions& options) {
   const auto daemon = context.Daemon();
   if (!daemon.ok()) return Complain(daemon.status());
   admin::NodesRequest request;
@@ -117,7 +117,7 @@ ExitCode RunNodes(const Context& context, const Options& options) {
 }  // namespace
 
 void AddNodesCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<NodesOptions>();
   const Command nodes =
       app.AddCommand("nodes", "The nodes whose daemons serve a run, or all runs of this daemon, and what they hold");
   AddRun(nodes, options->run, /*required=*/false);

@@ -12,13 +12,13 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct PinOptions {
   std::string run;
   DatasetId dataset = 0;
   bool off = false;
 };
 
-ExitCode RunPin(const Context& context, const Options& options) {
+ExitCode RunPin(const Context& context, const PinOptions& options) {
   const bool pinned = !options.off;
   const auto reply = Ask<admin::PinReply>(context, [&](AdminClient& daemon) {
     admin::PinRequest request;
@@ -35,7 +35,7 @@ ExitCode RunPin(const Context& context, const Options& options) {
 }  // namespace
 
 void AddPinCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PinOptions>();
   const Command pin = app.AddCommand("pin", "Keep a dataset, whatever the policy says");
   AddRun(pin, options->run);
   AddDataset(pin, options->dataset);

@@ -29,13 +29,13 @@ constexpr const char* kPrintFooter =
     "\n"
     "Exit codes: 0 done; 4 no such file; 5 damaged, or no kvtree file: the message names section and offset.";
 
-struct Options {
+struct PrintOptions {
   std::string file;
   bool sorted = false;  // by key; else in the order of the file
 };
 
 // The tree's own text stands in it as it is: it may have a million keys.
-std::string ToJson(const std::string& path, const TreeFile& file) {
+std::string FileJson(const std::string& path, const TreeFile& file) {
   const Json path_json(path);
   return fmt::format("{{\n  \"kind\": \"kvtree\",\n  \"path\": {},\n  \"payload_bytes\": {},\n  \"tree\": {}\n}}\n",
                      path_json.dump(-1, ' ', false, Json::error_handler_t::replace), file.payload_bytes,
@@ -51,7 +51,7 @@ std::string CleanLines(std::string text) {
 }
 
 // What is behind the tree is told on standard error.
-ExitCode RunPrint(const Context& context, const Options& options) {
+ExitCode RunPrint(const Context& context, const PrintOptions& options) {
   const auto absolute = ResolveFile(options.file);
   if (!absolute.ok()) return ComplainOfFile(absolute.status());
   const auto disk = MakePosixDisk();
@@ -59,7 +59,7 @@ ExitCode RunPrint(const Context& context, const Options& options) {
   if (!file.ok()) return ComplainOfFile(file.status());
   if (options.sorted) file->tree.Sort();
   if (context.json) {
-    Print(ToJson(*absolute, *file));
+    Print(FileJson(*absolute, *file));
     return ExitCode::kOk;
   }
   std::string text = kvtree::Print(file->tree);
@@ -73,7 +73,7 @@ ExitCode RunPrint(const Context& context, const Options& options) {
 }  // namespace
 
 void AddPrintCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PrintOptions>();
   const Command print = app.AddCommand("print", "Show any kvtree file as SCR's printer does; needs no daemon");
   print.Footer(kPrintFooter);
   print.AddOption("FILE", options->file, "The file").Required();

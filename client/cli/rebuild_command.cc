@@ -14,12 +14,12 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct RebuildOptions {
   std::string run;
   DatasetId dataset = 0;
 };
 
-ExitCode RunRebuild(const Context& context, const Options& options) {
+ExitCode RunRebuild(const Context& context, const RebuildOptions& options) {
   const auto reply = Ask<admin::RebuildReply>(context, [&](AdminClient& daemon) {
     admin::RebuildRequest request;
     request.set_run(ParseRun(options.run).text);
@@ -38,7 +38,7 @@ ExitCode RunRebuild(const Context& context, const Options& options) {
 }  // namespace
 
 void AddRebuildCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RebuildOptions>();
   const Command rebuild = app.AddCommand("rebuild", "Rebuild now those files of a dataset that no node has any more");
   AddRun(rebuild, options->run);
   AddDataset(rebuild, options->dataset);

@@ -13,12 +13,12 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct RedundancyOptions {
   std::string run;
   DatasetId dataset = 0;
 };
 
-ExitCode RunRedundancy(const Context& context, const Options& options) {
+ExitCode RunRedundancy(const Context& context, const RedundancyOptions& options) {
   const auto answer = ShowDataset(context, options.run, options.dataset, /*this_node=*/false);
   if (!answer.ok()) return Complain(answer.status());
   if (context.json) {
@@ -34,7 +34,7 @@ ExitCode RunRedundancy(const Context& context, const Options& options) {
 }  // namespace
 
 void AddRedundancyCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RedundancyOptions>();
   const Command redundancy =
       app.AddCommand("redundancy", "Show how nodes protect a dataset, and how many may still be lost");
   AddRun(redundancy, options->run);

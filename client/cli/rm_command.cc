@@ -16,13 +16,13 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct RmOptions {
   std::string run;
   DatasetId dataset = 0;
   std::string set_aside;
 };
 
-ExitCode RunRemoveSetAside(const Context& context, const Options& options) {
+ExitCode RunRemoveSetAside(const Context& context, const RmOptions& options) {
   const auto reply = Ask<admin::RemoveReply>(context, [&](AdminClient& daemon) {
     admin::RemoveRequest request;
     request.set_run(ParseRun(options.run).text);
@@ -44,7 +44,7 @@ ExitCode RunRemoveSetAside(const Context& context, const Options& options) {
   return ExitCode::kOk;
 }
 
-ExitCode RunRemove(const Context& context, const Options& options) {
+ExitCode RunRemove(const Context& context, const RmOptions& options) {
   if (options.set_aside.empty() == (options.dataset == 0)) {
     fmt::print(stderr, "cairn rm: give a DATASET or --set-aside damaged|all, not both\n");
     return ExitCode::kUsage;
@@ -63,7 +63,7 @@ ExitCode RunRemove(const Context& context, const Options& options) {
 }  // namespace
 
 void AddRmCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RmOptions>();
   const Command remove =
       app.AddCommand("rm", "Remove a dataset from cache and prefix, or what was set aside in the cache");
   AddRun(remove, options->run);

@@ -24,7 +24,7 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string run;
 };
 
@@ -68,7 +68,7 @@ std::string Describe(const Moved& moved) {
   return fmt::format("{} is run {} again{}\n", Clean(moved.prefix), moved.now.run.ShortHex(), what);
 }
 
-Json ToJson(const Moved& moved) {
+Json MovedJson(const Moved& moved) {
   const RunIdentity& was = moved.was.identity;
   const bool branch = was.run != moved.now.run && !was.provisional;
   return {{"prefix", Clean(moved.prefix)},
@@ -77,10 +77,10 @@ Json ToJson(const Moved& moved) {
           {"branch_since_us", branch ? moved.was.since_us : 0}};
 }
 
-ExitCode RunMoved(const Context& context, const Options& options) {
+ExitCode RunMoved(const Context& context, const RunOptions& options) {
   const auto moved = TakeBack(context, options.run);
   if (!moved.ok()) return ComplainOfFile(moved.status());
-  Print(context.json ? Dump(ToJson(*moved)) : Describe(*moved));
+  Print(context.json ? Dump(MovedJson(*moved)) : Describe(*moved));
   return ExitCode::kOk;
 }
 
@@ -205,7 +205,7 @@ Json LeaseJson(const RunInfo& info) {
           {"counter", lease.counter},  {"own", lease.run == info.identity.run}};
 }
 
-Json ToJson(const std::string& prefix, const RunInfo& info) {
+Json RunJson(const std::string& prefix, const RunInfo& info) {
   const RunIdentity& identity = info.identity;
   Json before = Json::array(), damaged = Json::array();
   for (const RunId& other : identity.before) before.push_back(other.Hex());
@@ -223,13 +223,13 @@ Json ToJson(const std::string& prefix, const RunInfo& info) {
           {"damaged", std::move(damaged)}};
 }
 
-ExitCode RunShow(const Context& context, const Options& options) {
+ExitCode ShowRun(const Context& context, const RunOptions& options) {
   const auto prefix = FindPrefix(context, options.run);
   if (!prefix.ok()) return Complain(prefix.status());
   const auto disk = MakePosixDisk();
   const auto info = ReadRunInfo(*disk, *prefix);
   if (!info.ok()) return ComplainOfFile(info.status());
-  Print(context.json ? Dump(ToJson(*prefix, *info)) : Describe(*prefix, *info));
+  Print(context.json ? Dump(RunJson(*prefix, *info)) : Describe(*prefix, *info));
   return info->damaged.empty() ? ExitCode::kOk : ExitCode::kDamaged;
 }
 
@@ -265,16 +265,16 @@ void AddRunCommand(Command app, CommandLine& line) {
   const Command run = app.AddCommand("run", "Show which run a directory is, and who works there; needs no daemon");
   run.RequireCommand(1, 1);
 
-  const auto shown = std::make_shared<Options>();
+  const auto shown = std::make_shared<RunOptions>();
   const Command show = run.AddCommand("show", "Show the run's identity, newest launch, who works under it, and ids");
   show.Footer(
       "Example:\n  cairn run show /scratch/me/heat\n\nExit codes: 0 shown; 4 no run is there; 5 a record is damaged.");
   AddRun(show, shown->run);
-  SetRun(show, line, shown, RunShow);
+  SetRun(show, line, shown, ShowRun);
 
   AddRunWait(run, line);
 
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunOptions>();
   const Command moved = run.AddCommand("moved",
                                        "Say that the directory is no copy: the run itself has moved here, "
                                        "and goes on");

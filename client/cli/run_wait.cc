@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::chrono::hours kNever(24 * 365);
 
-struct Options {
+struct RunWaitOptions {
   std::string run;
   std::string timeout;
   std::string job;  // empty: whosever it is
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Prefix>> OpenToLook(Disk& disk, const std::string
   return Prefix::Open(disk, path, {.pause = {}, .known = {}, .arbiters = arbiters.get()});
 }
 
-absl::StatusOr<Over> WaitUntilDrained(const Context& context, const Options& options) {
+absl::StatusOr<Over> WaitUntilDrained(const Context& context, const RunWaitOptions& options) {
   Over over;
   CAIRN_ASSIGN_OR_RETURN(over.prefix, FindPrefix(context, options.run));
   const auto disk = MakePosixDisk();
@@ -79,7 +79,7 @@ std::string Describe(const Over& over, const std::string& job) {
   return text + "\n";
 }
 
-Json ToJson(const Over& over) {
+Json OverJson(const Over& over) {
   const auto& newest = over.newest;
   return {{"prefix", Clean(over.prefix)},
           {"launch", over.launch ? Json(*over.launch) : Json()},
@@ -87,18 +87,18 @@ Json ToJson(const Over& over) {
           {"step", newest && newest->step ? Json(*newest->step) : Json()}};
 }
 
-ExitCode RunWait(const Context& context, const Options& options) {
+ExitCode WaitForRun(const Context& context, const RunWaitOptions& options) {
   const auto over = WaitUntilDrained(context, options);
   if (absl::IsDeadlineExceeded(over.status())) return Complain(over.status());
   if (!over.ok()) return ComplainOfFile(over.status());
-  Print(context.json ? Dump(ToJson(*over)) : Describe(*over, options.job));
+  Print(context.json ? Dump(OverJson(*over)) : Describe(*over, options.job));
   return ExitCode::kOk;
 }
 
 }  // namespace
 
 void AddRunWait(Command run, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunWaitOptions>();
   const Command wait = run.AddCommand("wait", "Wait until nobody works under the run, and nothing is on its way there");
   AddRun(wait, options->run);
   AddTimeout(wait, options->timeout);
@@ -112,7 +112,7 @@ void AddRunWait(Command run, CommandLine& line) {
       "works where no daemon runs, for example for stage-in and stage-out on the controller of a batch system.\n"
       "\n"
       "Exit codes: 0 the work is over; 4 no run is there; 5 a record is damaged; 6 not in time.");
-  SetRun(wait, line, options, RunWait);
+  SetRun(wait, line, options, WaitForRun);
 }
 
 }  // namespace cairn::cli

@@ -34,7 +34,7 @@ using State = SavedDataset::State;
 
 constexpr std::size_t kIdentityDigitsMin = 4;
 
-struct Options {
+struct ScavengeOptions {
   std::string run;    // a directory, an identity or the beginning of one, a name; empty: all runs of the cache
   std::string cache;  // empty: where the daemon's settings say
   std::optional<std::uint64_t> dataset;
@@ -42,13 +42,13 @@ struct Options {
 };
 
 // What became of one run.
-struct Outcome {
+struct ScavengedRun {
   CacheFolder::Found run;
   absl::Status status;  // why it was not, or not wholly, looked after
   std::vector<SavedDataset> datasets;
 };
 
-absl::StatusOr<std::string> CacheOf(const Options& options) {
+absl::StatusOr<std::string> CacheOf(const ScavengeOptions& options) {
   std::string given = options.cache;
   if (given.empty()) {
     ::cairn::CommandLine line;
@@ -191,7 +191,7 @@ std::string Describe(const SavedDataset& dataset) {
   return what;
 }
 
-std::string Describe(const Outcome& outcome) {
+std::string Describe(const ScavengedRun& outcome) {
   std::string text = fmt::format("{} (run {})\n", Clean(outcome.run.prefix), outcome.run.run.run.ShortHex());
   for (const SavedDataset& dataset : outcome.datasets) text += Describe(dataset);
   if (!outcome.status.ok()) return text + fmt::format("  FAILED: {}\n", Clean(MessageOf(outcome.status)));
@@ -200,7 +200,7 @@ std::string Describe(const Outcome& outcome) {
   return text;
 }
 
-Json ToJson(const SavedDataset& dataset) {
+Json SavedJson(const SavedDataset& dataset) {
   Json missing = Json::array();
   for (const MissingRank& rank : dataset.missing) {
     missing.push_back({{"rank", rank.rank}, {"why", Clean(rank.why)}, {"damaged", rank.damaged}});
@@ -211,16 +211,16 @@ Json ToJson(const SavedDataset& dataset) {
           {"why", Clean(dataset.why)}};
 }
 
-Json ToJson(const Outcome& outcome) {
+Json RunJson(const ScavengedRun& outcome) {
   Json datasets = Json::array();
-  for (const SavedDataset& dataset : outcome.datasets) datasets.push_back(ToJson(dataset));
+  for (const SavedDataset& dataset : outcome.datasets) datasets.push_back(SavedJson(dataset));
   return {{"run", outcome.run.run.run.Hex()},
           {"prefix", Clean(outcome.run.prefix)},
           {"error", Clean(MessageOf(outcome.status))},
           {"datasets", std::move(datasets)}};
 }
 
-ExitCode CodeOf(const Outcome& outcome) {
+ExitCode ExitCodeOf(const ScavengedRun& outcome) {
   ExitCode code = FileCodeOf(outcome.status);
   for (const SavedDataset& dataset : outcome.datasets) {
     const bool damaged = std::any_of(dataset.missing.begin(), dataset.missing.end(),
@@ -233,7 +233,7 @@ ExitCode CodeOf(const Outcome& outcome) {
   return code;
 }
 
-absl::StatusOr<std::vector<Outcome>> Scavenge(const Options& options, const ScavengeRequest& request) {
+absl::StatusOr<std::vector<ScavengedRun>> Scavenge(const ScavengeOptions& options, const ScavengeRequest& request) {
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(const std::string cache, CacheOf(options));
   CAIRN_ASSIGN_OR_RETURN(const LockFile lock, LockCache(cache));
@@ -242,9 +242,9 @@ absl::StatusOr<std::vector<Outcome>> Scavenge(const Options& options, const Scav
   if (request.dataset && found.size() > 1) {
     return InvalidArgument("dataset {} of which run? {} has {}", *request.dataset, cache, found.size());
   }
-  std::vector<Outcome> outcomes;
+  std::vector<ScavengedRun> outcomes;
   for (CacheFolder::Found& run : found) {
-    Outcome outcome;
+    ScavengedRun outcome;
     auto saved = SaveRun(*disk, run, request);
     outcome.run = std::move(run);
     outcome.status = saved.status();
@@ -255,7 +255,7 @@ absl::StatusOr<std::vector<Outcome>> Scavenge(const Options& options, const Scav
 }
 
 // kIncomplete: a dataset's ranks are missing; kDamaged: also since a file is damaged.
-ExitCode RunScavenge(const Context& context, const Options& options) {
+ExitCode RunScavenge(const Context& context, const ScavengeOptions& options) {
   std::vector<std::string> notes;
   const ScavengeRequest request{.dataset = options.dataset, .all = options.all, .note = [&](const std::string& text) {
                                   notes.push_back(Clean(text));
@@ -266,10 +266,10 @@ ExitCode RunScavenge(const Context& context, const Options& options) {
   ExitCode code = ExitCode::kOk;
   std::string text = outcomes->empty() ? "this cache has no run of yours\n" : "";
   Json runs = Json::array();
-  for (const Outcome& outcome : *outcomes) {
-    code = Worse(code, CodeOf(outcome));
+  for (const ScavengedRun& outcome : *outcomes) {
+    code = Worse(code, ExitCodeOf(outcome));
     text += Describe(outcome);
-    runs.push_back(ToJson(outcome));
+    runs.push_back(RunJson(outcome));
   }
   Print(context.json ? Dump({{"runs", std::move(runs)}, {"notes", notes}}) : text);
   return code;
@@ -278,7 +278,7 @@ ExitCode RunScavenge(const Context& context, const Options& options) {
 }  // namespace
 
 void AddScavengeCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ScavengeOptions>();
   const Command scavenge = app.AddCommand(
       "scavenge",
       "Save what this node's cache holds to the prefix, when application and daemon are gone; needs no daemon");

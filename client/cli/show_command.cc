@@ -15,7 +15,7 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct ShowOptions {
   std::string run;
   DatasetId dataset = 0;
   bool this_node = false;
@@ -60,7 +60,7 @@ std::string DescribeShow(const admin::ShowReply& show) {
   return text + DescribeSilent(show.nodes());
 }
 
-ExitCode RunShow(const Context& context, const Options& options) {
+ExitCode RunShow(const Context& context, const ShowOptions& options) {
   const auto answer = ShowDataset(context, options.run, options.dataset, options.this_node);
   if (!answer.ok()) return Complain(answer.status());
   if (context.json) {
@@ -77,7 +77,7 @@ ExitCode RunShow(const Context& context, const Options& options) {
 }  // namespace
 
 void AddShowCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ShowOptions>();
   const Command show = app.AddCommand("show", "Show one dataset: its ranks, files and variables");
   AddRun(show, options->run);
   AddDataset(show, options->dataset);

@@ -26,7 +26,7 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct StatusOptions {
   bool watch = false;  // again and again, until the daemon goes or the user has enough
   std::string interval = "1s";
   bool this_node = false;
@@ -85,7 +85,7 @@ ExitCode ShowAllUsers(const Context& context) {
   return ExitCode::kOk;
 }
 
-ExitCode RunStatus(const Context& context, const Options& options) {
+ExitCode RunStatus(const Context& context, const StatusOptions& options) {
   if (options.all) return ShowAllUsers(context);
   if (options.watch) {
     // Not 0: that would ask without a pause.
@@ -107,7 +107,7 @@ ExitCode RunStatus(const Context& context, const Options& options) {
 }  // namespace
 
 void AddStatusCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<StatusOptions>();
   const Command status =
       app.AddCommand("status", "Show the daemon, its runs on all nodes, and the progress of their flushes");
   status.AddFlag("--watch", options->watch, "Show it again and again until Ctrl-C; of this node only");

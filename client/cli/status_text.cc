@@ -16,7 +16,6 @@
 namespace cairn::cli {
 namespace {
 
-constexpr std::size_t kBarWidth = 12;  // the line with it fits into 80 columns
 constexpr std::size_t kUseWidth = 20;
 
 // Far out is shown as the number: what is in the file may be anything.
@@ -30,9 +29,10 @@ std::string DescribeFlush(const Look& look, const admin::FlushStatus& flush) {
   std::string line =
       fmt::format("  flush of dataset {}{}: ", flush.dataset(), picture ? "" : fmt::format(" (step {})", flush.step()));
   if (picture) {
-    line += fmt::format("{} {}, {} of {}",
-                        Painted(look, Paint::kBusy, BarPicture(look, flush.bytes_done(), flush.bytes(), kBarWidth)),
-                        Percent(flush.bytes_done(), flush.bytes()), Bytes(flush.bytes_done()), Bytes(flush.bytes()));
+    line +=
+        fmt::format("{} {}, {} of {}",
+                    Painted(look, Paint::kBusy, BarPicture(look, flush.bytes_done(), flush.bytes(), kProgressBarWidth)),
+                    Percent(flush.bytes_done(), flush.bytes()), Bytes(flush.bytes_done()), Bytes(flush.bytes()));
   } else {
     line += fmt::format("{}, {} of {} ({})", Clean(flush.state()), Bytes(flush.bytes_done()), Bytes(flush.bytes()),
                         Percent(flush.bytes_done(), flush.bytes()));

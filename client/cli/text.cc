@@ -28,6 +28,8 @@ Unit UnitAt(std::string_view text, std::size_t at) {
   return {bytes, false};
 }
 
+}  // namespace
+
 std::size_t ColumnsOf(std::string_view text) {
   std::size_t columns = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -37,8 +39,6 @@ std::size_t ColumnsOf(std::string_view text) {
   }
   return columns;
 }
-
-}  // namespace
 
 std::string Bytes(std::uint64_t bytes) {
   return SizeText(bytes);

@@ -25,8 +25,11 @@ std::string Clean(std::string_view text);
 // "[#####.....]", `width` characters inside.
 std::string Bar(std::uint64_t part, std::uint64_t whole, std::size_t width);
 
-// As many characters of `text`, which has no line ends, as `columns`. Colours (ECMA-48's SGR) take no columns and are
-// switched off where it is cut.
+// The columns that `text`, which has no line ends, takes on a terminal: characters, not bytes. Colours take none.
+std::size_t ColumnsOf(std::string_view text);
+
+// As many characters of `text`, which has no line ends, as `columns`. Colours (ECMA-48's SGR) are switched off where it
+// is cut.
 std::string FirstColumns(std::string_view text, std::size_t columns);
 
 // Rows of cells as columns, two spaces between them, with line ends and no spaces at them. The first row is the head.

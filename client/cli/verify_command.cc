@@ -41,13 +41,13 @@ constexpr const char* kVerifyFooter =
     "Exit codes: 0 all is right; 5 something is damaged; 4 something is missing; 1 a dataset is failed, or any\n"
     "other error.";
 
-struct Options {
+struct VerifyOptions {
   std::vector<std::string> targets;  // files, folders of FTI, prefixes, or runs that the daemon knows
   DatasetId dataset = 0;             // not 0: only this one of each run
 };
 
 // All targets are looked at, whatever is wrong with some: kDamaged if any is damaged, else the first error.
-ExitCode RunVerify(const Context& context, const Options& options) {
+ExitCode RunVerify(const Context& context, const VerifyOptions& options) {
   const auto disk = MakePosixDisk();
   VerifyReport report(context.json);
   const verify::Report tell = [&report](const verify::Finding& finding) { report.Add(finding); };
@@ -74,7 +74,7 @@ ExitCode RunVerify(const Context& context, const Options& options) {
 }  // namespace
 
 void AddVerifyCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<VerifyOptions>();
   const Command verify =
       app.AddCommand("verify", "Read every byte of runs or files and compare it with its checksums; needs no daemon");
   verify

@@ -24,7 +24,7 @@ constexpr std::size_t kBadShown = 10;  // as text; JSON has all
 constexpr std::string_view kSizesOnly = "sizes only";
 
 // A finding in words.
-struct Row {
+struct FindingRow {
   std::string what;
   std::vector<std::string> lines{};  // further ones, as text
   Json json = Json::object();        // further fields
@@ -51,28 +51,28 @@ std::string RanksText(const std::vector<std::uint32_t>& ranks) {
 }
 
 struct RowMaker {
-  Row operator()(std::monostate) const { return {}; }
-  Row operator()(const verify::CheckedRecord& record) const { return {.what = std::string(record.kind)}; }
-  Row operator()(const verify::NothingCommitted&) const { return {.what = "no dataset is committed there"}; }
-  Row operator()(const verify::CheckedCode& code) const {
+  FindingRow operator()(std::monostate) const { return {}; }
+  FindingRow operator()(const verify::CheckedRecord& record) const { return {.what = std::string(record.kind)}; }
+  FindingRow operator()(const verify::NothingCommitted&) const { return {.what = "no dataset is committed there"}; }
+  FindingRow operator()(const verify::CheckedCode& code) const {
     return {.what = fmt::format("FTI-FF code file of level 3, {}", Bytes(code.code_bytes))};
   }
-  Row operator()(const verify::CheckedRedundancy& file) const {
+  FindingRow operator()(const verify::CheckedRedundancy& file) const {
     if (file.payload_bytes == 0) return {.what = fmt::format("redundancy file of SCR's, {}", file.scheme)};
     return {.what = fmt::format("redundancy file of SCR's, {}, with {} behind its header: by size; not read",
                                 file.scheme, Bytes(file.payload_bytes)),
             .verdict = kSizesOnly};
   }
-  Row operator()(const verify::CheckedCheckpoint& file) const;
-  Row operator()(const verify::CheckedRanks& files) const;
-  Row operator()(const verify::CheckedDataset& dataset) const;
+  FindingRow operator()(const verify::CheckedCheckpoint& file) const;
+  FindingRow operator()(const verify::CheckedRanks& files) const;
+  FindingRow operator()(const verify::CheckedDataset& dataset) const;
 };
 
-Row RowMaker::operator()(const verify::CheckedCheckpoint& file) const {
+FindingRow RowMaker::operator()(const verify::CheckedCheckpoint& file) const {
   const std::string id = file.id ? fmt::format(", checkpoint {}", *file.id) : "";
   const std::string layout(1, static_cast<char>(file.letter));
-  Row row{.what = fmt::format("FTI-FF layout {}{}, {}, {}", layout, id, Count(file.containers, "container"),
-                              Bytes(file.file_bytes))};
+  FindingRow row{.what = fmt::format("FTI-FF layout {}{}, {}, {}", layout, id, Count(file.containers, "container"),
+                                     Bytes(file.file_bytes))};
   if (!file.data_read) return row;
   Json bad = Json::array();
   for (const verify::CheckedCheckpoint::BadChunk& chunk : file.bad) {
@@ -99,9 +99,9 @@ Row RowMaker::operator()(const verify::CheckedCheckpoint& file) const {
   return row;
 }
 
-Row RowMaker::operator()(const verify::CheckedRanks& files) const {
-  Row row{.what = fmt::format("the {} given are of {}", fti::PluralOf(files.kind),
-                              Count(files.ranks.size(), "checkpoint"))};
+FindingRow RowMaker::operator()(const verify::CheckedRanks& files) const {
+  FindingRow row{.what = fmt::format("the {} given are of {}", fti::PluralOf(files.kind),
+                                     Count(files.ranks.size(), "checkpoint"))};
   if (files.alike) return row;
   for (const auto& [id, ranks] : files.ranks) {
     row.lines.push_back(fmt::format("checkpoint {}: {}", id, RanksText({ranks.begin(), ranks.end()})));
@@ -109,10 +109,10 @@ Row RowMaker::operator()(const verify::CheckedRanks& files) const {
   return row;
 }
 
-Row RowMaker::operator()(const verify::CheckedDataset& dataset) const {
+FindingRow RowMaker::operator()(const verify::CheckedDataset& dataset) const {
   const std::string all =
       fmt::format("{}, {}, {}", Count(dataset.ranks, "rank"), Count(dataset.files, "file"), Bytes(dataset.bytes));
-  Row row{.what = dataset.by_cairn ? all : fmt::format("SCR's own: {} by size; not read", all)};
+  FindingRow row{.what = dataset.by_cairn ? all : fmt::format("SCR's own: {} by size; not read", all)};
   if (!dataset.failed.empty()) {
     row.verdict = "failed";
   } else if (!dataset.by_cairn) {
@@ -135,7 +135,7 @@ Row RowMaker::operator()(const verify::CheckedDataset& dataset) const {
 
 void VerifyReport::Add(const verify::Finding& finding) {
   const absl::Status& status = finding.status;
-  const Row row = std::visit(RowMaker(), finding.what);
+  const FindingRow row = std::visit(RowMaker(), finding.what);
   const std::string target =
       finding.dataset ? fmt::format("{}: dataset {}", finding.target, *finding.dataset) : finding.target;
   std::string error(WithoutName(MessageOf(status), target));

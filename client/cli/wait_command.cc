@@ -10,7 +10,7 @@
 namespace cairn::cli {
 namespace {
 
-struct Options {
+struct WaitOptions {
   std::string run;
   DatasetId dataset = 0;
   std::string level, timeout;
@@ -21,7 +21,7 @@ std::string CheckLevel(const std::string& text) {
   return level.ok() && *level != Level::kNone ? "" : "'" + text + "' is none of captured, local, redundant, prefix";
 }
 
-ExitCode RunWait(const Context& context, const Options& options) {
+ExitCode RunWait(const Context& context, const WaitOptions& options) {
   const auto level = ParseLevel(options.level);  // checked when it was parsed
   return WaitAndTell(context, options.run, options.dataset, *level, Milliseconds(options.timeout));
 }
@@ -29,7 +29,7 @@ ExitCode RunWait(const Context& context, const Options& options) {
 }  // namespace
 
 void AddWaitCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<WaitOptions>();
   const Command wait = app.AddCommand("wait", "Wait until a dataset has reached a level");
   AddRun(wait, options->run);
   AddDataset(wait, options->dataset);

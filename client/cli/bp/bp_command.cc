@@ -39,7 +39,7 @@ constexpr const char* kBpFooter =
     "Exit codes: 0 done; 1 refused or failed; 2 the command is wrong; 4 no such run or dataset, or none to show; 5\n"
     "a dataset is damaged.";
 
-struct Options {
+struct BpOptions {
   std::string run;
   std::string output;
   std::vector<DatasetId> datasets;  // none: all
@@ -57,14 +57,14 @@ absl::StatusOr<std::string> ResolveOutput(const std::string& given) {
   return (parent / path.filename()).string();
 }
 
-struct Outcome {
+struct CombinedRun {
   std::string prefix, path;
   view::Combined combined;
 };
 
-absl::StatusOr<Outcome> Combine(const Context& context, const Options& options) {
+absl::StatusOr<CombinedRun> Combine(const Context& context, const BpOptions& options) {
   const auto disk = MakePosixDisk();
-  Outcome outcome;
+  CombinedRun outcome;
   CAIRN_ASSIGN_OR_RETURN(outcome.path, ResolveOutput(options.output));
   CAIRN_ASSIGN_OR_RETURN(outcome.prefix, FindPrefix(context, options.run));
   CAIRN_RETURN_IF_ERROR(CheckIsPrefix(*disk, outcome.prefix));
@@ -78,7 +78,7 @@ absl::StatusOr<Outcome> Combine(const Context& context, const Options& options) 
   return outcome;
 }
 
-Json ToJson(const Outcome& outcome) {
+Json CombinedJson(const CombinedRun& outcome) {
   Json steps = Json::array(), left_out = Json::array();
   for (const view::CombinedStep& step : outcome.combined.steps) {
     steps.push_back({{"dataset", step.dataset}, {"step", step.step}});
@@ -90,7 +90,7 @@ Json ToJson(const Outcome& outcome) {
           {"left_out", std::move(left_out)}};
 }
 
-std::string Describe(const Outcome& outcome) {
+std::string Describe(const CombinedRun& outcome) {
   const auto& steps = outcome.combined.steps;
   std::string text =
       fmt::format("{}: {} of {}\n", Clean(outcome.path), Count(steps.size(), "step"), Clean(outcome.prefix));
@@ -103,17 +103,17 @@ std::string Describe(const Outcome& outcome) {
   return text;
 }
 
-ExitCode RunBp(const Context& context, const Options& options) {
+ExitCode RunBp(const Context& context, const BpOptions& options) {
   const auto outcome = Combine(context, options);
   if (!outcome.ok()) return ComplainOfBp(outcome.status());
-  Print(context.json ? Dump(ToJson(*outcome)) : Describe(*outcome));
+  Print(context.json ? Dump(CombinedJson(*outcome)) : Describe(*outcome));
   return ExitCode::kOk;
 }
 
 }  // namespace
 
 void AddBpCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<BpOptions>();
   const Command bp = app.AddCommand("bp", "Show all checkpoints of a run as one BP5 directory, without a copy");
   bp.AddOption("RUN", options->run, "Prefix, identity or name of the run").Required();
   bp.AddOption("-o,--output", options->output, "The directory to make").Required();

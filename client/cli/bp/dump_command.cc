@@ -51,7 +51,7 @@ constexpr const char* kDumpFooter =
     "Exit codes: 0 done; 2 the command is wrong, or the box leaves the array; 4 no such variable, step or block, or\n"
     "a data file is missing; 5 damaged; 1 anything else.";
 
-struct Options {
+struct DumpOptions {
   std::vector<std::string> arguments;  // DIR VAR or RUN DATASET VAR
   std::string variable;                // instead of VAR
   DumpSelection selection;
@@ -63,7 +63,7 @@ struct Options {
 
 constexpr const char* kHoles = "no block of the step has some of these elements; they are 0";
 
-absl::StatusOr<std::string> VariableName(const BpPlace& place, const Options& options) {
+absl::StatusOr<std::string> VariableName(const BpPlace& place, const DumpOptions& options) {
   const std::size_t names = place.rest.size() + (options.variable.empty() ? 0 : 1);
   if (names == 0) return InvalidArgument("which variable? `cairn vars` lists them");
   if (names > 1) return InvalidArgument("one variable at a time: {} were named", names);
@@ -92,7 +92,7 @@ absl::Status NpyToStandardOutput(const DumpTarget& target, const NpyArray& array
 }
 
 absl::Status NpyToFile(const Context& context, Disk& disk, const DumpTarget& target, const NpyArray& array,
-                       const Options& options) {
+                       const DumpOptions& options) {
   const std::uint64_t bytes = array.header.size() + array.data_bytes;
   CAIRN_ASSIGN_OR_RETURN(
       const auto output,
@@ -122,14 +122,14 @@ absl::Status NpyToFile(const Context& context, Disk& disk, const DumpTarget& tar
   return absl::OkStatus();
 }
 
-absl::Status DumpNpy(const Context& context, Disk& disk, const DumpTarget& target, const Options& options) {
+absl::Status DumpNpy(const Context& context, Disk& disk, const DumpTarget& target, const DumpOptions& options) {
   CAIRN_ASSIGN_OR_RETURN(const NpyArray array, PlanNpy(target));
   if (options.npy != "-") return NpyToFile(context, disk, target, array, options);
   return NpyToStandardOutput(target, array);
 }
 
 absl::Status DumpFrom(const Context& context, Disk& disk, const BpPlace& place, bpdir::Directory& directory,
-                      const std::string& name, const Options& options) {
+                      const std::string& name, const DumpOptions& options) {
   const bp5::Metadata& metadata = directory.metadata();
   const auto number = FindNamed(metadata, name);
   if (!number.ok()) return AtPlace(number.status(), place);
@@ -147,7 +147,7 @@ absl::Status DumpFrom(const Context& context, Disk& disk, const BpPlace& place, 
   return AtPlace(context.json ? DumpAsJson(target, out) : DumpAsText(target, out), place);
 }
 
-absl::Status DumpVariable(const Context& context, Options options) {
+absl::Status DumpVariable(const Context& context, DumpOptions options) {
   CAIRN_ASSIGN_OR_RETURN(options.selection.start, ParseNumbers("--start", options.start));
   CAIRN_ASSIGN_OR_RETURN(options.selection.count, ParseNumbers("--count", options.count));
   if (options.npy == "-" && context.terminal) {
@@ -161,7 +161,7 @@ absl::Status DumpVariable(const Context& context, Options options) {
   for (const std::string& note : directory->notes()) Note(note);
   return WithEnding(DumpFrom(context, *disk, place, *directory, name, options), *directory);
 }
-ExitCode RunDump(const Context& context, const Options& options) {
+ExitCode RunDump(const Context& context, const DumpOptions& options) {
   const absl::Status status = DumpVariable(context, options);
   // Nobody reads any more: the command's end says that of its output, if it was no closed pipe.
   if (status.ok() || absl::IsCancelled(status)) return ExitCode::kOk;
@@ -171,7 +171,7 @@ ExitCode RunDump(const Context& context, const Options& options) {
 }  // namespace
 
 void AddDumpCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DumpOptions>();
   const Command dump = app.AddCommand("dump", "Show the values of a variable: as text, as JSON or for numpy");
   dump.AddOption("DIR VAR|RUN DATASET VAR", options->arguments,
                  "A BP5 directory, or a run and a dataset of it; then the variable")

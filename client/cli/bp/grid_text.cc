@@ -3,20 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "client/cli/bp/value.h"
+#include "client/cli/text.h"
+
 namespace cairn::cli {
-namespace {
-
-// Characters, not bytes, as a terminal counts them.
-std::size_t ColumnsOf(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
-std::size_t DigitsOf(std::uint64_t number) {
-  return std::to_string(number).size();
-}
-
-}  // namespace
 
 GridText::GridText(TextOut& out, const Box& box, std::size_t width)
     : out_(out),

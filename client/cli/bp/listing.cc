@@ -56,10 +56,6 @@ struct Widths {
   std::vector<std::size_t> at;
 };
 
-std::size_t DigitsOf(std::uint64_t number) {
-  return std::to_string(number).size();
-}
-
 absl::StatusOr<Widths> WidthsOf(const bp5::Metadata& metadata, bp5::VariableNumber number, std::uint32_t step) {
   Widths widths;
   bp5::BlockWalk walk = metadata.Blocks(number, step);
@@ -147,21 +143,21 @@ absl::Status WriteSteps(const bp5::Metadata& metadata, bp5::VariableNumber numbe
 
 // --- rows ---
 
-struct Row {
+struct ListingRow {
   std::string type, name, rest;
   const Summary* summary = nullptr;  // null: an attribute
 };
 
 // As bpls: variables and attributes together, by name.
-std::vector<Row> RowsOf(const bp5::Metadata& metadata, const std::vector<Summary>& summaries,
-                        const std::map<std::string, bp5::Attribute>& attributes) {
-  std::vector<Row> rows;
+std::vector<ListingRow> RowsOf(const bp5::Metadata& metadata, const std::vector<Summary>& summaries,
+                               const std::map<std::string, bp5::Attribute>& attributes) {
+  std::vector<ListingRow> rows;
   for (const Summary& summary : summaries) {
     const bp5::Variable& variable = metadata.variables()[summary.number];
-    Row row{.type = Clean(TypeText(Element(metadata, variable), variable)),
-            .name = Clean(variable.name),
-            .rest = summary.steps_and_shape + (summary.bounds.empty() ? "" : " = " + summary.bounds),
-            .summary = &summary};
+    ListingRow row{.type = Clean(TypeText(Element(metadata, variable), variable)),
+                   .name = Clean(variable.name),
+                   .rest = summary.steps_and_shape + (summary.bounds.empty() ? "" : " = " + summary.bounds),
+                   .summary = &summary};
     if (variable.has_operator) row.rest += "  (processed)";
     if (!variable.expression.empty()) row.rest += "  (derived)";
     rows.push_back(std::move(row));
@@ -171,22 +167,12 @@ std::vector<Row> RowsOf(const bp5::Metadata& metadata, const std::vector<Summary
                     .name = Clean(name),
                     .rest = "attr = " + AttributeText(attribute)});
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.name < b.name; });
+  std::stable_sort(rows.begin(), rows.end(), [](const ListingRow& a, const ListingRow& b) { return a.name < b.name; });
   return rows;
-}
-
-// Characters, not bytes, as a terminal counts them.
-std::size_t ColumnsOf(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 std::string Spaces(std::string_view text, std::size_t columns) {
   return std::string(columns - std::min(columns, ColumnsOf(text)), ' ');
-}
-
-void Keep(absl::Status& first, const absl::Status& status) {
-  if (first.ok()) first = status;
 }
 
 }  // namespace
@@ -200,20 +186,20 @@ absl::Status ListAsText(const BpPlace& place, const bp5::Metadata& metadata, con
   std::vector<Summary> summaries;
   for (const bp5::VariableNumber number : chosen) {
     summaries.push_back(Summarize(metadata, number));
-    Keep(first, summaries.back().status);
+    first.Update(summaries.back().status);
   }
   const bool shown = options.attributes && attributes.ok();
   const auto rows = RowsOf(metadata, summaries, shown ? *attributes : std::map<std::string, bp5::Attribute>());
   std::size_t type = 0, name = 0;
-  for (const Row& row : rows) {
+  for (const ListingRow& row : rows) {
     type = std::max(type, ColumnsOf(row.type));
     name = std::max(name, std::min(ColumnsOf(row.name), kNameColumnsMax));
   }
-  for (const Row& row : rows) {
+  for (const ListingRow& row : rows) {
     if (out.broken()) break;
     out.Write(fmt::format("  {}{}  {}{}  {}\n", row.type, Spaces(row.type, type), row.name, Spaces(row.name, name),
                           row.rest));
-    if (options.blocks && row.summary != nullptr) Keep(first, WriteSteps(metadata, row.summary->number, out));
+    if (options.blocks && row.summary != nullptr) first.Update(WriteSteps(metadata, row.summary->number, out));
   }
   return first;
 }

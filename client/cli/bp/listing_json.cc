@@ -14,10 +14,6 @@ namespace {
 
 using bp5::Kind;
 
-void Keep(absl::Status& first, const absl::Status& status) {
-  if (first.ok()) first = status;
-}
-
 std::string ValueJson(bp5::Type type, const std::byte* at) {
   std::string text;
   AppendJson(text, type, at);
@@ -26,7 +22,7 @@ std::string ValueJson(bp5::Type type, const std::byte* at) {
 
 void WriteBounds(bp5::Type type, const absl::StatusOr<std::optional<bp5::MinMax>>& bounds, JsonOut& json,
                  absl::Status& first) {
-  Keep(first, bounds.status());
+  first.Update(bounds.status());
   if (!bounds.ok() || !bounds->has_value()) return;
   json.Key("min").Literal(ValueJson(type, (*bounds)->min.data()));
   json.Key("max").Literal(ValueJson(type, (*bounds)->max.data()));
@@ -58,14 +54,14 @@ void WriteArrayStep(const bp5::Metadata& metadata, bp5::VariableNumber number, s
   const bp5::Variable& variable = metadata.variables()[number];
   if (variable.kind != Kind::kLocalArray) {
     const auto shape = metadata.Shape(number, step);
-    Keep(first, shape.status());
+    first.Update(shape.status());
     if (shape.ok()) json.Key("shape").Numbers(*shape);
   }
   WriteBounds(variable.type, metadata.MinMaxOf(number, step), json, first);
   json.Key("blocks").BeginArray();
   bp5::BlockWalk walk = metadata.Blocks(number, step);
   while (walk.Next()) WriteBlock(variable, walk.block(), json);
-  Keep(first, walk.status());
+  first.Update(walk.status());
   json.EndArray();
 }
 
@@ -77,7 +73,7 @@ void WriteScalarStep(const bp5::Metadata& metadata, bp5::VariableNumber number, 
     json.Key("shape").Numbers(std::vector<std::uint64_t>{writers});
   } else if (const auto writer = metadata.FirstWriter(number, step); writer.ok()) {
     const auto value = ScalarJson(metadata, number, step, *writer);
-    Keep(first, value.status());
+    first.Update(value.status());
     if (value.ok()) json.Key("value").Literal(*value);
   }
   json.Key("values").BeginArray(true);
@@ -87,7 +83,7 @@ void WriteScalarStep(const bp5::Metadata& metadata, bp5::VariableNumber number, 
       continue;
     }
     const auto value = ScalarJson(metadata, number, step, writer);
-    Keep(first, value.status());
+    first.Update(value.status());
     json.Literal(value.ok() ? *value : "null");
   }
   json.EndArray();
@@ -199,7 +195,7 @@ absl::Status ListAsJson(const BpPlace& place, const bp5::Metadata& metadata, con
   json.Key("attributes").BeginArray();
   if (metadata.steps() > 0) {
     const auto attributes = metadata.Attributes(metadata.steps() - 1);
-    Keep(first, attributes.status());
+    first.Update(attributes.status());
     if (attributes.ok()) {
       for (const auto& [name, attribute] : *attributes) WriteAttribute(name, attribute, json);
     }

@@ -170,4 +170,8 @@ std::string Braces(std::span<const std::uint64_t> numbers) {
   return fmt::format("{{{}}}", fmt::join(numbers, ", "));
 }
 
+std::size_t DigitsOf(std::uint64_t number) {
+  return std::to_string(number).size();
+}
+
 }  // namespace cairn::cli

@@ -28,6 +28,8 @@ std::string HexOf(std::span<const std::byte> bytes);
 
 // "{4, 3}".
 std::string Braces(std::span<const std::uint64_t> numbers);
+// How many decimal digits it has.
+std::size_t DigitsOf(std::uint64_t number);
 
 }  // namespace cairn::cli
 

@@ -42,7 +42,7 @@ constexpr const char* kVarsFooter =
     "Exit codes: 0 done; 2 the command is wrong; 4 no such directory, run, dataset or variable; 5 damaged (what can\n"
     "be read is shown); 1 any other error, for example another version of the format.";
 
-struct Options {
+struct VarsOptions {
   std::vector<std::string> arguments;  // DIR or RUN DATASET, then names
   std::vector<std::string> names;      // of variables, more of them
   bool blocks = false, attributes = false, raw = false;
@@ -68,7 +68,7 @@ absl::Status WriteRaw(Disk& disk, const BpPlace& place, TextOut& out) {
   return WithEnding(first, **directory);
 }
 
-absl::Status List(const Context& context, Disk& disk, BpPlace place, const Options& options, TextOut& out) {
+absl::Status List(const Context& context, Disk& disk, BpPlace place, const VarsOptions& options, TextOut& out) {
   CAIRN_ASSIGN_OR_RETURN(const auto directory, OpenBp(disk, place));
   if (context.json) {
     for (std::string& note : NotesOf(*directory)) place.notes.push_back(std::move(note));
@@ -81,7 +81,7 @@ absl::Status List(const Context& context, Disk& disk, BpPlace place, const Optio
   return WithEnding(AtPlace(list(place, directory->metadata(), listing, out), place), *directory);
 }
 
-ExitCode RunVars(const Context& context, const Options& options) {
+ExitCode RunVars(const Context& context, const VarsOptions& options) {
   if (options.raw && context.json) return ComplainOfBp(InvalidArgument("--raw is text: there is no JSON of it"));
   const auto disk = MakePosixDisk();
   const auto place = FindBpPlace(context, *disk, options.arguments, !options.no_check);
@@ -98,7 +98,7 @@ ExitCode RunVars(const Context& context, const Options& options) {
 }  // namespace
 
 void AddVarsCommand(Command app, CommandLine& line) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<VarsOptions>();
   const Command vars = app.AddCommand("vars",
                                       "List the variables of a BP5 directory or a dataset: types, shapes, "
                                       "bounds");
