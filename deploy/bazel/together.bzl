@@ -2,9 +2,13 @@
 
 Most of a compilation's time goes to headers, and to templates that its neighbours instantiate, too. So the programs are
 linked of parts, each of which includes up to ten sources of a folder. The libraries stay as they are: tests are linked
-of them, layers.py and includes.py judge them. A name in an anonymous namespace must differ from those of other sources
-of the part; if it does not, GCC says so ("redefinition", "ambiguous"): give it a name that says more, or put what both
-need into a header.
+of them, layers.py and includes.py judge them.
+
+A name in an anonymous namespace must differ from those of other sources that are compiled with it, unless it is a
+function that takes other types. If it does not, GCC says so ("redefinition", "ambiguous") and names both files: give it
+a name that says more, or put what both need into a header. A new source moves those behind it, so the two may be files
+that nobody has touched. `bazel build //deploy/bazel:parts` tells without linking, `//deploy/bazel:client.cli` of one
+folder.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -19,14 +23,10 @@ _WARNINGS = ["-Wno-subobject-linkage"]
 _Libraries = provider(doc = "What a target is made of.", fields = {"all": "depset of structs, a library each"})
 _Part = provider(doc = "What was compiled of a folder.", fields = {
     "labels": "of the libraries that are in it",
-    "outputs": "objects",
+    "archives": "what they were compiled to",
     "needs": "depset of linker inputs: the libraries, and what they depend on",
 })
-_Parts = provider(doc = "What was compiled.", fields = {
-    "labels": "of the libraries that are in it, as a dictionary",
-    "linker_inputs": "depset",
-    "needs": "depset of linker inputs: the libraries, and what they depend on",
-})
+_Parts = provider(doc = "What was compiled.", fields = {"all": "list of _Part"})
 
 def _libraries_impl(target, ctx):
     own = []
@@ -60,76 +60,84 @@ def _write_sources(ctx, sources):
         written.append(file)
     return written
 
+def _libraries_of(ctx):
+    found = depset(transitive = [program[_Libraries].all for program in ctx.attr.programs]).to_list()
+    mains = [program.label for program in ctx.attr.programs]
+    libraries = [library for library in found if _is_in(library.label.package, ctx.attr.folder)]
+    for folder in ctx.attr.folders_in_it:
+        libraries = [library for library in libraries if not _is_in(library.label.package, folder)]
+    return [library for library in libraries if library.label not in mains]
+
+def _archive_of(library):
+    return library.pic_static_library or library.static_library
+
 def _part_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
-    found = depset(transitive = [program[_Libraries].all for program in ctx.attr.programs]).to_list()
-    libraries = [library for library in found if _is_in(library.label.package, ctx.attr.folder)]
+    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+    libraries = _libraries_of(ctx)
     sources = {file.path: file for library in libraries for file in library.sources}
     sources = [sources[path] for path in sorted(sources)]
     _, outputs = cc_common.compile(
         name = ctx.label.name,
         actions = ctx.actions,
-        feature_configuration = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain),
+        feature_configuration = features,
         cc_toolchain = toolchain,
         srcs = _write_sources(ctx, sources),
         compilation_contexts = [cc_common.create_compilation_context(headers = depset(sources))] +
                                [library.context for library in libraries],
         user_compile_flags = _COPTS + _WARNINGS,
     )
-    return [_Part(
-        labels = [library.label for library in libraries],
-        outputs = outputs,
-        needs = depset(transitive = [library.needs for library in libraries]),
-    )]
-
-_TOOLCHAIN = {"_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain")}
+    linking, _ = cc_common.create_linking_context_from_compilation_outputs(
+        name = ctx.label.name,
+        actions = ctx.actions,
+        feature_configuration = features,
+        cc_toolchain = toolchain,
+        compilation_outputs = outputs,
+        disallow_dynamic_library = True,
+    )
+    archives = [_archive_of(library) for linked in linking.linker_inputs.to_list() for library in linked.libraries]
+    return [
+        DefaultInfo(files = depset(archives)),
+        _Part(
+            labels = [library.label for library in libraries],
+            archives = archives,
+            needs = depset(transitive = [library.needs for library in libraries]),
+        ),
+    ]
 
 _part = rule(
     implementation = _part_impl,
-    attrs = dict(
-        programs = attr.label_list(providers = [CcInfo], aspects = [_libraries]),
-        folder = attr.string(),
-        **_TOOLCHAIN
-    ),
+    attrs = {
+        "programs": attr.label_list(providers = [CcInfo], aspects = [_libraries]),
+        "folder": attr.string(),
+        "folders_in_it": attr.string_list(doc = "that are parts of their own"),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
     fragments = ["cpp"],
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
 def _parts_impl(ctx):
-    toolchain = find_cpp_toolchain(ctx)
-    all = [part[_Part] for part in ctx.attr.parts]
-    linking, _ = cc_common.create_linking_context_from_compilation_outputs(
-        name = ctx.label.name,
-        actions = ctx.actions,
-        feature_configuration = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain),
-        cc_toolchain = toolchain,
-        compilation_outputs = cc_common.merge_compilation_outputs(
-            compilation_outputs = [part.outputs for part in all],
-        ),
-        disallow_dynamic_library = True,
-    )
-    return [_Parts(
-        labels = {label: True for part in all for label in part.labels},
-        linker_inputs = linking.linker_inputs,
-        needs = depset(transitive = [part.needs for part in all]),
-    )]
+    return [
+        DefaultInfo(files = depset(transitive = [part[DefaultInfo].files for part in ctx.attr.parts])),
+        _Parts(all = [part[_Part] for part in ctx.attr.parts]),
+    ]
 
 _parts = rule(
     implementation = _parts_impl,
-    attrs = dict(
-        parts = attr.label_list(providers = [_Part]),
-        **_TOOLCHAIN
-    ),
-    fragments = ["cpp"],
-    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+    attrs = {"parts": attr.label_list(providers = [_Part])},
 )
 
 def parts(name, programs, folders, visibility):
-    """What `programs` are linked of: the libraries in `folders`, and in the folders in these."""
+    """What `programs` are linked of: the libraries in `folders`, and in the folders in these.
+
+    A library is in the part of the longest folder that it lies in.
+    """
     for folder in folders:
         _part(
             name = folder.replace("/", "."),
             folder = folder,
+            folders_in_it = [other for other in folders if other.startswith(folder + "/")],
             programs = programs,
         )
     _parts(
@@ -138,17 +146,27 @@ def parts(name, programs, folders, visibility):
         visibility = visibility,
     )
 
-# What a program is linked of: its libraries, but of those in the parts, these.
-def _archive_of(library):
-    return library.pic_static_library or library.static_library
+# The parts that have libraries of a program. A part may have sources that the program does not use: what these need is
+# there, too, and may be in further parts.
+def _parts_for(linker_inputs, parts):
+    owners = {linked.owner: True for linked in linker_inputs}
+    chosen = {}
+    for _ in parts:
+        for i, part in enumerate(parts):
+            if i not in chosen and [label for label in part.labels if label in owners]:
+                chosen[i] = part
+                owners.update({linked.owner: True for linked in part.needs.to_list()})
+    return chosen.values()
 
-# The parts need libraries that are compiled alone, and these the parts: the linker gets them as one group. A part may
-# have sources that this program does not use; what they need is there, too.
+# What a program is linked of: its libraries, but of those in the parts, these. The parts need libraries that are
+# compiled alone, and these the parts: the linker gets them as one group.
 def _linked_impl(ctx):
-    compiled = ctx.attr.parts[_Parts]
+    program = ctx.attr.main[CcInfo].linking_context.linker_inputs
+    parts = _parts_for(program.to_list(), ctx.attr.parts[_Parts].all)
+    compiled = {label: True for part in parts for label in part.labels}
     group, others = [], []
-    for linked in depset(transitive = [ctx.attr.main[CcInfo].linking_context.linker_inputs, compiled.needs]).to_list():
-        alone = [] if linked.owner in compiled.labels else linked.libraries
+    for linked in depset(transitive = [program] + [part.needs for part in parts]).to_list():
+        alone = [] if linked.owner in compiled else linked.libraries
         group += [_archive_of(library) for library in alone if _archive_of(library) and not library.alwayslink]
         others.append(cc_common.create_linker_input(
             owner = linked.owner,
@@ -156,8 +174,8 @@ def _linked_impl(ctx):
             user_link_flags = depset(linked.user_link_flags),
             additional_inputs = depset(linked.additional_inputs),
         ))
-    for linked in compiled.linker_inputs.to_list():
-        group += [_archive_of(library) for library in linked.libraries]
+    for part in parts:
+        group += part.archives
     ours = cc_common.create_linker_input(
         owner = ctx.label,
         user_link_flags = depset(
