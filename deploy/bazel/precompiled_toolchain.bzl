@@ -29,15 +29,29 @@ _FLAGS = [  # those that GCC compares; -O1 and -O2 are as good as each other
     "-fno-omit-frame-pointer",
 ]
 
-def _parse(repository_ctx, header):
-    repository_ctx.report_progress("parsing " + header)
+# All at once: nothing else can be compiled before.
+_PARSE = """
+flags=$1 compilers= failed=0
+shift
+for header; do
+  g++ $flags -x c++-header "$header" -o "../%s/$header.gch" &
+  compilers="$compilers $!"
+done
+for compiler in $compilers; do
+  wait "$compiler" || failed=1
+done
+exit $failed
+""" % _PARSED
+
+def _parse(repository_ctx, headers):
+    repository_ctx.report_progress("parsing " + " and ".join(headers))
     result = repository_ctx.execute(
-        ["g++"] + _FLAGS + ["-x", "c++-header", header, "-o", "../%s/%s.gch" % (_PARSED, header)],
+        ["sh", "-c", _PARSE, "parse", " ".join(_FLAGS)] + headers,
         working_directory = _TEXT,
         timeout = 600,
     )
     if result.return_code != 0:
-        fail("%s cannot be parsed beforehand: %s" % (header, result.stderr))
+        fail("%s cannot be parsed beforehand: %s" % (" or ".join(headers), result.stderr))
 
 def _precompiled_toolchain_impl(repository_ctx):
     files = {name: repository_ctx.path(Label("@local_config_cc//:" + name)) for name in _FILES}
@@ -53,8 +67,7 @@ def _precompiled_toolchain_impl(repository_ctx):
         repository_ctx.file("%s/%s" % (_TEXT, name), text if repository_ctx.attr.parsed else "")
     repository_ctx.file(_PARSED + "/README", "What GCC has parsed.\n")
     if repository_ctx.attr.parsed:
-        for name in _HEADERS:
-            _parse(repository_ctx, name)
+        _parse(repository_ctx, _HEADERS)
     folders = ['"-iquote", "external/%s/%s"' % (repository_ctx.name, folder) for folder in (_PARSED, _TEXT)]
     repository_ctx.file("BUILD", build.replace(_CXX_FLAGS, ", ".join([_CXX_FLAGS] + folders)))
 
