@@ -70,7 +70,7 @@ class CacheFolder : public DatasetStore {
   // The runs that have a folder below `<cache>/<user>/`, for a daemon that starts: what Open wants to know of each. Of
   // a folder whose run.cairn is lost or damaged, what its datasets say. Folders that do not say are none. No such
   // directory: none. `unread`, if given, gets those that are some run's, but nobody can say whose: run.cairn could not
-  // be read this time, or is damaged, and why.
+  // be read this time, or is damaged, or is lost and the datasets could not be read this time; and why.
   struct Found {
     std::string path;
     std::string run_name;
@@ -116,6 +116,8 @@ class CacheFolder : public DatasetStore {
     std::vector<scr::Descriptor> datasets;
     // The disk does not let anybody see whether these are such, and why. Load leaves their folders alone.
     std::map<DatasetId, absl::Status> unread;
+    // Filemaps that could not be read, and why; others say what these would.
+    std::vector<std::string> refused;
   };
   virtual absl::StatusOr<Unfinished> FindUnfinished() = 0;
   // The ranks that may be committed: each that has a catalogue in the dataset's folder, sound or not. Only looks.

@@ -133,8 +133,8 @@ class CacheFolderOnDisk final : public CacheFolder {
     const absl::MutexLock lock(&mutex_);
     return unread_;
   }
-  // Of FindUnfinished and TakeUp. kNotFound: it is none that can be taken up.
-  absl::StatusOr<scr::Descriptor> LookAtUnfinished(DatasetId id);
+  // kNotFound: it is none that can be taken up. `refused`: as of FindDescriptor.
+  absl::StatusOr<scr::Descriptor> LookAtUnfinished(DatasetId id, std::vector<std::string>* refused);
   absl::StatusOr<std::map<Rank, StoredCatalogue>> FindStored(const scr::Descriptor& descriptor,
                                                              const std::vector<std::string>& names);
   absl::Status GiveUp(DatasetId id);

@@ -32,9 +32,10 @@ bool SameDataset(const scr::Descriptor& a, const scr::Descriptor& b) {
          a.ranks == b.ranks;
 }
 
-// The disk does not answer, or the machine is short of something: a later look may find more.
-bool MayPass(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+// It was looked at, and is none that can be taken up. Else it could not be looked at: the disk does not answer or does
+// not let this user read, or the machine is short of something. A later look may find more.
+bool IsSettled(const absl::Status& status) {
+  return IsGoneOrDamaged(status) || absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
 }
 
 // Writes a catalogue anew, durably but for its name. A sync of the file that is there would say nothing: the kernel
@@ -73,10 +74,10 @@ absl::StatusOr<CacheFolder::Unfinished> CacheFolderOnDisk::FindUnfinished() {
   for (const std::string& name : names) {
     const auto id = DatasetOfRecords(name);
     if (!id || index_.ContainsOwn(*id)) continue;
-    auto descriptor = LookAtUnfinished(*id);
+    auto descriptor = LookAtUnfinished(*id, &found.refused);
     if (descriptor.ok()) {
       found.datasets.push_back(*std::move(descriptor));
-    } else if (MayPass(descriptor.status())) {
+    } else if (!IsSettled(descriptor.status())) {
       found.unread[*id] = descriptor.status();
     }
   }
@@ -86,19 +87,18 @@ absl::StatusOr<CacheFolder::Unfinished> CacheFolderOnDisk::FindUnfinished() {
   return found;
 }
 
-absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::LookAtUnfinished(DatasetId id) {
+absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::LookAtUnfinished(DatasetId id, std::vector<std::string>* refused) {
   const std::string folder = DatasetPath(id);
   CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
   CAIRN_ASSIGN_OR_RETURN(const bool given_up, IsGivenUp(disk_, folder));
   if (given_up) return NotFound("{}: was given up", folder);
-  CAIRN_ASSIGN_OR_RETURN(scr::Descriptor descriptor, FindDescriptor(disk_, folder, id));
+  CAIRN_ASSIGN_OR_RETURN(scr::Descriptor descriptor, FindDescriptor(disk_, folder, id, refused));
   if (descriptor.own_files) return NotFound("{}: the application's files, of which no label is left either", folder);
   // Its encode states are there, its entry is not: a removal of it was cut short. (Or its making, in the same moment.
   // Then it is found by the labels that are still sealed, or goes as it would have without deposits.)
   const absl::Status encoded = CheckEncoded(disk_, folder);
   if (encoded.ok()) return NotFound("{}: has been whole", folder);
   if (!absl::IsDataLoss(encoded)) return encoded;
-  descriptor.held.reset();
   return descriptor;
 }
 

@@ -59,29 +59,29 @@ absl::StatusOr<std::vector<std::string>> ListFilemaps(Disk& disk, const std::str
   return filemaps;
 }
 
-// Does it say nothing, since it is gone or damaged? Then the next one may.
-bool SaysNothing(const absl::Status& status) {
-  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInvalidArgument(status);
-}
-
-// The ranks that the ownership list names; none: all, or it says nothing.
-absl::StatusOr<std::optional<NumberRanges>> ReadOwnership(Disk& disk, const std::string& folder, std::uint32_t nranks) {
-  const std::string path = MakeOwnershipLists(folder, nranks, {}).front().first;
-  const auto list = ReadTree(disk, path);
-  if (!list.ok() && !SaysNothing(list.status())) return list.status();
-  const kvtree::Tree* ranks = list.ok() ? list->Find("RANK") : nullptr;
-  if (ranks == nullptr) return std::nullopt;
-  NumberRanges owned;
-  for (const auto& [key, files] : ranks->elements()) {
-    const auto rank = ParseNumberRanges(key, nranks);
-    if (!rank || rank->size() != 1) return std::nullopt;
-    owned.Add(rank->ranges().begin()->first);
+// Of records that the disk does not let anybody read, the first, and how many more there are.
+class Refusals {
+ public:
+  void Add(const absl::Status& status) {
+    if (first_.ok()) first_ = status;
+    ++count_;
   }
-  if (owned.empty() || owned.size() == nranks) return std::nullopt;
-  return owned;
-}
+  // OK: there are none.
+  absl::Status Said() const {
+    if (count_ < 2) return first_;
+    return MakeError(first_.code(), "{}, and {} more beside it could not be read", MessageOf(first_), count_ - 1);
+  }
+
+ private:
+  absl::Status first_;
+  std::size_t count_ = 0;
+};
 
 }  // namespace
+
+bool IsGoneOrDamaged(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInvalidArgument(status);
+}
 
 absl::StatusOr<StoredCatalogue> ReadRank(Disk& disk, const std::string& folder, const RunIdentity& run,
                                          const scr::Descriptor& descriptor, Rank rank) {
@@ -112,11 +112,13 @@ absl::StatusOr<std::vector<StoredCatalogue>> ReadDataset(Disk& disk, const std::
   return ranks;
 }
 
-absl::StatusOr<scr::Descriptor> FindDescriptor(Disk& disk, const std::string& folder, DatasetId id) {
+absl::StatusOr<scr::Descriptor> FindDescriptor(Disk& disk, const std::string& folder, DatasetId id,
+                                               std::vector<std::string>* refused) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> filemaps, ListFilemaps(disk, folder));
+  Refusals refusals;
   for (const std::string& path : filemaps) {
     const auto tree = ReadTree(disk, path);
-    if (!tree.ok() && !SaysNothing(tree.status())) return tree.status();
+    if (!tree.ok() && !IsGoneOrDamaged(tree.status())) refusals.Add(tree.status());
     if (!tree.ok()) continue;
     auto descriptor = scr::GetFilemapDescriptor(*tree);
     if (!descriptor.ok() || descriptor->id != id || descriptor->name.empty() || !descriptor->launch ||
@@ -124,10 +126,27 @@ absl::StatusOr<scr::Descriptor> FindDescriptor(Disk& disk, const std::string& fo
       continue;
     }
     descriptor->complete.reset();
-    CAIRN_ASSIGN_OR_RETURN(descriptor->held, ReadOwnership(disk, folder, *descriptor->ranks));
+    if (refused != nullptr && !refusals.Said().ok()) refused->push_back(std::string(MessageOf(refusals.Said())));
     return descriptor;
   }
+  CAIRN_RETURN_IF_ERROR(refusals.Said());
   return NotFound("{}: no filemap says what dataset it is", folder);
+}
+
+absl::StatusOr<std::optional<NumberRanges>> FindHeld(Disk& disk, const std::string& folder, std::uint32_t nranks) {
+  const std::string path = MakeOwnershipLists(folder, nranks, {}).front().first;
+  const auto list = ReadTree(disk, path);
+  if (!list.ok() && !IsGoneOrDamaged(list.status())) return list.status();
+  const kvtree::Tree* ranks = list.ok() ? list->Find("RANK") : nullptr;
+  if (ranks == nullptr) return std::nullopt;
+  NumberRanges owned;
+  for (const auto& [key, files] : ranks->elements()) {
+    const auto rank = ParseNumberRanges(key, nranks);
+    if (!rank || rank->size() != 1) return std::nullopt;
+    owned.Add(rank->ranges().begin()->first);
+  }
+  if (owned.empty() || owned.size() == nranks) return std::nullopt;
+  return owned;
 }
 
 absl::StatusOr<bool> IsScrs(Disk& disk, const std::string& folder) {
@@ -139,13 +158,15 @@ absl::StatusOr<bool> IsScrs(Disk& disk, const std::string& folder) {
   }
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> filemaps, ListFilemaps(disk, folder));
   bool readable = false;
+  Refusals refusals;
   for (const std::string& path : filemaps) {
     const auto tree = ReadTree(disk, path);
-    if (!tree.ok() && !SaysNothing(tree.status())) return tree.status();
+    if (!tree.ok() && !IsGoneOrDamaged(tree.status())) refusals.Add(tree.status());
     if (!tree.ok()) continue;
     if (tree->FindPath({"DSETDESC", "CAIRN_LAUNCH"}) != nullptr) return false;
     readable = true;
   }
+  CAIRN_RETURN_IF_ERROR(refusals.Said());  // one of these may say that it is Cairn's
   return readable;
 }
 

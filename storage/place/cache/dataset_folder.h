@@ -18,6 +18,7 @@
 #include "proto/catalogue.pb.h"
 #include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
+#include "storage/base/number_ranges.h"
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/records.h"
 #include "storage/format/scr/redset.h"
@@ -106,6 +107,10 @@ absl::StatusOr<bool> IsGivenUp(Disk& disk, const std::string& folder);
 // Its bytes go, the mark that it was given up last of all.
 absl::Status RemoveGivenUp(Disk& disk, const std::string& folder);
 
+// A record was not read, since it is gone or damaged: then another may say the same. Else the disk refused it (EIO,
+// EACCES): it may say it the next time.
+bool IsGoneOrDamaged(const absl::Status& status);
+
 // Reads and checks a rank's catalogue; and its files but for their bytes.
 //   kDataLoss  what is missing or wrong; other errors: the disk's, which say nothing about the dataset
 absl::StatusOr<StoredCatalogue> ReadRank(Disk& disk, const std::string& folder, const RunIdentity& run,
@@ -115,12 +120,16 @@ absl::StatusOr<std::vector<StoredCatalogue>> ReadDataset(Disk& disk, const std::
                                                          const scr::Descriptor& descriptor);
 
 // What the dataset is, by the first of its filemaps that can be read and says so: with id, name, launch and ranks, but
-// without what is only known when it is complete, but for the ranks that lie here: these are in the ownership list. If
-// that cannot be read, it is to have all.
-//   kNotFound  none says so; other errors: the disk's
-absl::StatusOr<scr::Descriptor> FindDescriptor(Disk& disk, const std::string& folder, DatasetId id);
+// without what is only known when it is complete, and which ranks lie here. If the disk refused filemaps before that
+// one, `refused`, if given, gets which, and why.
+//   kNotFound  all can be read, and none says so; other errors: the disk's, of the first filemap that it refused
+absl::StatusOr<scr::Descriptor> FindDescriptor(Disk& disk, const std::string& folder, DatasetId id,
+                                               std::vector<std::string>* refused = nullptr);
+// The ranks that lie here, of so many, by the ownership list. None: all, or the list is gone or damaged. Errors are the
+// disk's.
+absl::StatusOr<std::optional<NumberRanges>> FindHeld(Disk& disk, const std::string& folder, std::uint32_t nranks);
 
-// Is it SCR's own? It has filemaps, and nothing of Cairn's.
+// Is it SCR's own? It has filemaps, and nothing of Cairn's. An error is the disk's: what can be read does not decide.
 absl::StatusOr<bool> IsScrs(Disk& disk, const std::string& folder);
 
 }  // namespace cairn

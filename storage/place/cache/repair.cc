@@ -112,9 +112,10 @@ absl::Status CheckEncoded(Disk& disk, const std::string& folder) {
 
 absl::StatusOr<scr::CacheEntry> RecoverEntry(Disk& disk, const std::string& folder, const RunIdentity& run,
                                              DatasetId id) {
-  const auto descriptor = FindDescriptor(disk, folder, id);
+  auto descriptor = FindDescriptor(disk, folder, id);
   if (absl::IsNotFound(descriptor.status())) return DataLoss("{}", MessageOf(descriptor.status()));
   if (!descriptor.ok()) return descriptor.status();
+  CAIRN_ASSIGN_OR_RETURN(descriptor->held, FindHeld(disk, folder, *descriptor->ranks));
   CAIRN_RETURN_IF_ERROR(CheckEncoded(disk, folder));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<StoredCatalogue> ranks, ReadDataset(disk, folder, run, *descriptor));
   std::vector<RankFiles> files;

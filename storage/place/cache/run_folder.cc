@@ -122,19 +122,26 @@ absl::StatusOr<RunRecord> ReadRecord(Disk& disk, const std::string& folder) {
 }
 
 // What the record of a folder said that has lost it: each catalogue says which run it is of, and its rank's filemap
-// where on the prefix it belongs. kNotFound: no dataset says so.
+// where on the prefix it belongs. kNotFound: no dataset says so; other errors: none does that the disk lets read.
 absl::StatusOr<RunRecord> RecoverRecord(Disk& disk, const std::string& folder) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+  absl::Status refused;
+  const auto note = [&refused](const absl::Status& status) {
+    if (refused.ok() && !status.ok() && !IsGoneOrDamaged(status)) refused = status;
+  };
   for (const std::string& name : names) {
     const auto id = DatasetOfRecords(name);
     const std::string dataset = folder + "/" + name;
     const auto descriptor = id ? FindDescriptor(disk, dataset, *id) : NotFound("{}", name);
+    note(descriptor.status());
     for (Rank rank = 0; descriptor.ok() && rank < std::min(*descriptor->ranks, kRanksAsked); ++rank) {
       const std::string path = dataset + "/" + CatalogueName(rank);
       const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
       const auto catalogue = text.ok() ? DecodeCatalogue(path, *text) : text.status();
       const auto tree = ReadTree(disk, FilemapPath(dataset, rank));
       const auto filemap = tree.ok() ? scr::GetFilemap(*tree) : tree.status();
+      note(text.status());
+      note(tree.status());
       if (!catalogue.ok() || !filemap.ok()) continue;
       const auto meta = filemap->files.find(path);
       const auto run = RunId::Parse(catalogue->run());
@@ -148,6 +155,7 @@ absl::StatusOr<RunRecord> RecoverRecord(Disk& disk, const std::string& folder) {
       }
     }
   }
+  CAIRN_RETURN_IF_ERROR(refused);
   return NotFound("{}: no dataset says which run it is of", folder);
 }
 

@@ -80,10 +80,11 @@ absl::StatusOr<std::optional<scr::Descriptor>> Surveyor::DescriptorOf(DatasetId 
     Note(fmt::format("{}: written by SCR, left to SCR's tools", folder));
     return std::nullopt;
   }
-  const bool encoded = CheckEncoded(disk_, folder).ok();
   CAIRN_ASSIGN_OR_RETURN(const bool given_up, IsGivenUp(disk_, folder));
-  if (given_up && !encoded) return std::nullopt;  // removed, or its files were given to another
-  auto found = FindDescriptor(disk_, folder, id);
+  const absl::Status encoded = given_up ? CheckEncoded(disk_, folder) : absl::OkStatus();
+  if (IsGoneOrDamaged(encoded)) return std::nullopt;  // removed, or its files were given to another
+  CAIRN_RETURN_IF_ERROR(encoded);
+  auto found = FindDescriptor(disk_, folder, id, &survey_.notes);
   if (absl::IsNotFound(found.status())) return std::nullopt;  // no rank was committed
   if (!found.ok()) return found.status();
   if (*found->ranks > CAIRN_RANKS_MAX) return DataLoss("CAIRN_RANKS is {}", *found->ranks);

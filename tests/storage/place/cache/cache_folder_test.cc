@@ -44,6 +44,30 @@ TEST_F(CacheFolderTest, ADamagedIdentityIsMovedAsideAndTheDatasetsAreKept) {
   EXPECT_TRUE(Warned(load, "run.cairn"));
 }
 
+// It is some run's all the same: nobody may act as if no such run had been here.
+TEST_F(CacheFolderTest, AFolderThatHasLostItsIdentityAndCannotBeReadIsSaidToBeThere) {
+  auto folder = Open();
+  ASSERT_OK(WriteDataset(*folder, 1));
+  ASSERT_OK(disk_.Remove(folder->path() + "/run.cairn"));
+  for (const char* record : {"/.scr/filemap_", "/rank_"}) {
+    SCOPED_TRACE(record);
+    disk_.FailOn({.op = FakeOp::kRead, .path_part = record, .times = 1000, .status = PermissionDenied("denied")});
+    std::vector<std::string> unread;
+    ASSERT_OK_AND_ASSIGN(auto found, CacheFolder::Find(disk_, "/ssd", "alice", &unread));
+    EXPECT_TRUE(found.empty());
+    ASSERT_EQ(unread.size(), 1u);
+    EXPECT_NE(unread.front().find("denied"), std::string::npos);
+    disk_.ClearFaults();
+    // One that can be read says it for all.
+    disk_.FailOn({.op = FakeOp::kRead, .path_part = record + std::string("0"), .times = 1000});
+    unread.clear();
+    ASSERT_OK_AND_ASSIGN(found, CacheFolder::Find(disk_, "/ssd", "alice", &unread));
+    EXPECT_EQ(found.size(), 1u);
+    EXPECT_TRUE(unread.empty());
+    disk_.ClearFaults();
+  }
+}
+
 TEST_F(CacheFolderTest, AMovedPrefixIsRemembered) {
   Open();
   ASSERT_OK(CacheFolder::Open(disk_, "/ssd", "alice", "demo", TestRun(), "/lustre/demo").status());

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "storage/base/status.h"
 #include "storage/place/cache/cache_folder.h"
 #include "tests/storage/place/cache/cache_folder_fixture.h"
 #include "tests/storage/place/cache/datasets.h"
@@ -16,8 +18,11 @@
 namespace cairn {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 class CacheTakeUpTest : public CacheFolderTest {
@@ -112,6 +117,62 @@ TEST_F(CacheTakeUpTest, OneThatCannotBeReadHidesNoOtherAndIsLeftAlone) {
   EXPECT_EQ(load.removed, Ids({kId + 1}));
   disk_.ClearFaults();
   EXPECT_EQ(Unfinished(*Open()), Ids({kId}));
+}
+
+// Each filemap says what the dataset is.
+TEST_F(CacheTakeUpTest, AFilemapThatCannotBeReadHidesNothingThatAnotherSays) {
+  Leave({0, 1});
+  for (const char* record : {"/.scr/filemap_0", "/.scr/filemap_1"}) {
+    SCOPED_TRACE(record);
+    disk_.ClearFaults();
+    disk_.FailOn({.op = FakeOp::kRead, .path_part = record, .times = 1000, .status = PermissionDenied("denied")});
+    const auto folder = Open();
+    ASSERT_OK_AND_ASSIGN(const auto found, folder->FindUnfinished());
+    EXPECT_THAT(found.unread, IsEmpty());
+    ASSERT_EQ(found.datasets.size(), 1u);
+    EXPECT_EQ(found.datasets.front().id, kId);
+    if (record == std::string_view("/.scr/filemap_0")) {
+      EXPECT_THAT(found.refused, ElementsAre(AllOf(HasSubstr("denied"), Not(HasSubstr("more")))));
+    }
+    ASSERT_OK_AND_ASSIGN(const std::vector<Rank> stored, folder->TakeUp(TestDescriptor(kId, 2)));
+    EXPECT_THAT(stored, ElementsAre(0, 1));
+  }
+}
+
+// The next look may be allowed to: what nobody may read is not what is not there.
+TEST_F(CacheTakeUpTest, WhatNobodyMayReadIsLeftAloneAndSaidToBe) {
+  Leave({0, 1});
+  for (const absl::Status& why : {PermissionDenied("refused"), Unavailable("refused"), ResourceExhausted("refused"),
+                                  DeadlineExceeded("refused"), Internal("refused")}) {
+    SCOPED_TRACE(why.ToString());
+    disk_.FailOn({.op = FakeOp::kRead, .path_part = "/.scr/filemap_", .times = 1000, .status = why});
+    const auto folder = Open();
+    ASSERT_OK_AND_ASSIGN(const auto found, folder->FindUnfinished());
+    ASSERT_TRUE(found.unread.contains(kId));
+    EXPECT_STATUS(why.code(), found.unread.at(kId), "refused, and 1 more beside it could not be read");
+    ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+    EXPECT_TRUE(Warned(load, "cannot be read now; left alone"));
+    EXPECT_THAT(load.removed, IsEmpty());
+    disk_.ClearFaults();
+    EXPECT_EQ(Unfinished(*Open()), Ids({kId}));
+  }
+}
+
+// Also where no catalogue is left that would say so.
+TEST_F(CacheTakeUpTest, AFilemapThatCannotBeReadHidesNotThatItIsCairns) {
+  Leave({0, 1});
+  const std::string path = Open()->DatasetPath(kId);
+  for (const char* catalogue : {"/rank_0.cat", "/rank_1.cat"}) ASSERT_OK(disk_.Remove(path + catalogue));
+  for (const char* record : {"/.scr/filemap_", "/.scr/filemap_0"}) {
+    SCOPED_TRACE(record);
+    disk_.FailOn({.op = FakeOp::kRead, .path_part = record, .times = 1000, .status = PermissionDenied("denied")});
+    const bool all = record == std::string_view("/.scr/filemap_");
+    ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
+    EXPECT_EQ(Warned(load, "cannot be read now: "), all);
+    EXPECT_EQ(load.removed, all ? Ids() : Ids({kId}));
+    EXPECT_EQ(disk_.Info(path).ok(), all);
+    disk_.ClearFaults();
+  }
 }
 
 // Whoever removes it may be killed before any of its files has gone, or be told that the disk does not remove them.

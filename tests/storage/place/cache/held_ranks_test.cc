@@ -113,5 +113,29 @@ TEST_F(HeldRanksTest, ASurveyMissesOnlyThese) {
   EXPECT_EQ(dataset.descriptor.held, std::nullopt) << "it would be written to the prefix";
 }
 
+TEST_F(HeldRanksTest, ASurveyGoesByTheFilemapsThatItMayReadAndNamesTheOthers) {
+  const auto folder = Open();
+  ASSERT_OK(folder->Begin(TestDescriptor(7, kRanks)));
+  for (const Rank rank : {1, 3}) ASSERT_OK(CommitRank(*folder, 7, rank, kRanks));
+  disk_.FailOn({.op = FakeOp::kRead, .path_part = "filemap_1", .times = 1000, .status = PermissionDenied("denied")});
+  const auto survey = SurveyCache(disk_, folder->path(), folder->record().run);
+  ASSERT_OK(survey.status());
+  ASSERT_TRUE(survey->datasets.contains(7));
+  EXPECT_EQ(survey->datasets.at(7).ranks.size(), 2u);
+  EXPECT_THAT(survey->notes, ElementsAre(::testing::HasSubstr("denied")));
+}
+
+// The mark is there for a moment, too, while records of a whole dataset are made anew.
+TEST_F(HeldRanksTest, ASurveyDoesNotTakeForGivenUpWhatItMayNotRead) {
+  const auto folder = Open();
+  ASSERT_OK(Write(*folder, 7, {1, 3}));
+  ASSERT_OK(ReplaceTree(disk_, folder->path() + "/cindex.scrinfo", kvtree::Tree()));
+  ASSERT_OK(ReplaceFile(disk_, folder->DatasetPath(7) + "/.scr/given_up.cairn", ""));
+  disk_.FailOn({.op = FakeOp::kRead, .path_part = "reddesc.er", .times = 1000, .status = PermissionDenied("denied")});
+  const auto survey = SurveyCache(disk_, folder->path(), folder->record().run);
+  ASSERT_OK(survey.status());
+  EXPECT_THAT(survey->notes, ElementsAre(::testing::HasSubstr("denied")));
+}
+
 }  // namespace
 }  // namespace cairn
