@@ -302,6 +302,7 @@ absl::Status Salvage::Into(CacheFolder& folder, std::vector<std::string>& warnin
   };
   if (unfinished.ok()) {
     for (const scr::Descriptor& one : unfinished->datasets) datasets[one.id].descriptor = one;
+    warnings.insert(warnings.end(), unfinished->refused.begin(), unfinished->refused.end());
   }
   for (const Left& left : mine.left) {
     Found& found = datasets[left.part.catalogue.dataset()];

@@ -89,7 +89,8 @@ class SalvageRunsTest : public ::testing::Test {
   }
 
   // A dataset of the sick run, of which these ranks of two are stored, and nobody can read what it is.
-  void LeaveUnreadable(DatasetId id, const std::vector<Rank>& ranks) {
+  void LeaveUnreadable(DatasetId id, const std::vector<Rank>& ranks,
+                       const absl::Status& why = absl::UnavailableError("injected")) {
     const auto folder =
         CacheFolder::Open(disk_, harness_.config.cache.path, UserName(), "run", RunIdentity(sick_.run), "/run");
     ASSERT_OK(folder.status());
@@ -106,7 +107,7 @@ class SalvageRunsTest : public ::testing::Test {
       ASSERT_OK((*folder)->CommitRank(catalogue, ""));
     }
     ASSERT_OK(disk_.SetModeAndTimes(path, 0700, {}, {.tv_sec = 1'700'000'000, .tv_nsec = 0}));
-    disk_.FailOn({.op = FakeOp::kRead, .path_part = path + "/.scr/filemap_", .times = 100'000});
+    disk_.FailOn({.op = FakeOp::kRead, .path_part = path + "/.scr/filemap_", .times = 100'000, .status = why});
     unreadable_ = path;
   }
 
@@ -173,6 +174,30 @@ TEST_F(SalvageRunsTest, ADatasetThatCannotBeReadKeepsItsRunBackForADay) {
   EXPECT_TRUE(harness_.Warned("cannot be read now; left alone"));
   EXPECT_THAT(Whole(), UnorderedElementsAre(7, 8));
   EXPECT_TRUE(harness_.IsThere(disk_, unreadable_ + "/rank_0.cat"));
+}
+
+TEST_F(SalvageRunsTest, ADatasetThatThisUserMayNotReadDoesSoToo) {
+  LeaveUnreadable(5, {0, 1}, absl::PermissionDeniedError("denied"));
+  ASSERT_OK(harness_.Start());
+  EXPECT_TRUE(harness_.Warned("dataset 5, which the last daemon had begun, is kept: "));
+  EXPECT_THAT(Whole(), ElementsAre(8));
+  EXPECT_TRUE(harness_.IsThere(disk_, unreadable_ + "/rank_0.cat"));
+  const local::Reply reply = OpenSick();
+  EXPECT_NE(CodeOfReply(reply), local::OK);
+  EXPECT_THAT(reply.status().message(), HasSubstr("denied"));
+  harness_.Stop();
+  disk_.ClearFaults();
+  ASSERT_OK(harness_.Start());
+  EXPECT_THAT(Whole(), UnorderedElementsAre(5, 7, 8));
+}
+
+TEST_F(SalvageRunsTest, AFilemapThatCannotBeReadIsNamedAndHoldsNothingUp) {
+  LeaveUnreadable(5, {0, 1});
+  disk_.ClearFaults();
+  disk_.FailOn({.op = FakeOp::kRead, .path_part = unreadable_ + "/.scr/filemap_0", .times = 1});
+  ASSERT_OK(harness_.Start());
+  EXPECT_TRUE(harness_.Warned("filemap_0"));
+  EXPECT_THAT(Whole(), UnorderedElementsAre(5, 7, 8));
 }
 
 TEST_F(SalvageRunsTest, ADatasetThatNotAllRanksHadStoredKeepsNothingBack) {
