@@ -33,25 +33,18 @@ std::optional<uid_t> UserIn(std::string_view name) {
   return user;
 }
 
-absl::Status Exhausted(std::size_t count, std::uint64_t bytes) {
-  return ResourceExhausted("{} deposits of {} bytes are held already", count, bytes);
-}
-
 }  // namespace
 
 absl::StatusOr<std::uint64_t> HeldDeposits::Make(std::uint64_t bytes, const Max& max) {
   if (held_.size() >= max.count || bytes == 0 || bytes > max.bytes - std::min(bytes_, max.bytes)) {
-    return Exhausted(held_.size(), bytes_);
+    return ResourceExhausted("{} deposits of {} bytes are held already", held_.size(), bytes_);
   }
   CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, MakeSealedMemory("cairn-deposit", bytes));
-  return Add(std::move(fd), max);
+  return Add(std::move(fd));
 }
 
-absl::StatusOr<std::uint64_t> HeldDeposits::Add(UniqueFd fd, const Max& max) {
+absl::StatusOr<std::uint64_t> HeldDeposits::Add(UniqueFd fd) {
   CAIRN_ASSIGN_OR_RETURN(const SealedMemory memory, LookAtMemory(fd.get()));
-  if (held_.size() >= max.count || memory.bytes > max.bytes - std::min(bytes_, max.bytes)) {
-    return Exhausted(held_.size(), bytes_);
-  }
   // Else two images would be one memory.
   if (held_.contains(memory.inode)) return AlreadyExists("deposit {}: is held already", memory.inode);
   held_.emplace(memory.inode, Held{.fd = std::move(fd), .bytes = memory.bytes});
@@ -155,7 +148,7 @@ void DepositDesk::LetGoOfAll(uid_t user, HeldDeposits& held) {
 
 absl::StatusOr<std::uint64_t> DepositDesk::TakeBack(HeldDeposits& held, GivenDeposit given) {
   const absl::StatusOr<SealedMemory> memory = LookAtMemory(given.fd.get());
-  absl::StatusOr<std::uint64_t> added = held.Add(std::move(given.fd), max_);
+  absl::StatusOr<std::uint64_t> added = held.Add(std::move(given.fd));
   if (added.ok()) told_.emplace(given.user, *added);
   if (!added.ok() && memory.ok() && !absl::IsAlreadyExists(added.status())) {
     pending_.emplace(given.user, memory->inode);

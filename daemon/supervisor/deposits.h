@@ -32,9 +32,9 @@ class HeldDeposits {
 
   // A new one, by its inode. kResourceExhausted: it would be one too many, or too large, or there is no memory.
   absl::StatusOr<std::uint64_t> Make(std::uint64_t bytes, const Max& max);
-  // One that was held before, by its inode. kInvalidArgument: it is no such memory; kAlreadyExists: it is held;
-  // kResourceExhausted: as Make.
-  absl::StatusOr<std::uint64_t> Add(UniqueFd fd, const Max& max);
+  // One that was held before, by its inode, whatever the maximum is now: something may be in it that its user was
+  // promised. Until there is less, Make refuses. kInvalidArgument: it is no such memory; kAlreadyExists: it is held.
+  absl::StatusOr<std::uint64_t> Add(UniqueFd fd);
   bool LetGo(std::uint64_t inode);    // false: it is not held
   int Of(std::uint64_t inode) const;  // its descriptor, borrowed. REQUIRES: it is held
   std::vector<std::uint64_t> inodes() const;

@@ -144,19 +144,68 @@ TEST(DepositsTest, NoMemoryIsHeldTwice) {
   const HeldDeposits::Max max{.count = 9, .bytes = 1 << 20};
   const auto made = held.Make(6000, max);
   ASSERT_TRUE(made.ok());
-  EXPECT_EQ(held.Add(UniqueFd(::dup(held.Of(*made))), max).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(held.Add(UniqueFd(::dup(held.Of(*made)))).status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(held.inodes().size(), 1u);
 }
 
 TEST(DepositsTest, OnlySealedMemoryIsTakenBack) {
   HeldDeposits held;
-  const HeldDeposits::Max max{.count = 9, .bytes = 1 << 20};
-  EXPECT_FALSE(held.Add(UniqueFd(), max).ok());
-  EXPECT_FALSE(held.Add(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)), max).ok());
+  EXPECT_FALSE(held.Add(UniqueFd()).ok());
+  EXPECT_FALSE(held.Add(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC))).ok());
   UniqueFd open(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(open.get(), 100), 0);
-  EXPECT_FALSE(held.Add(std::move(open), max).ok()) << "it could still grow";
+  EXPECT_FALSE(held.Add(std::move(open)).ok()) << "it could still grow";
   EXPECT_TRUE(held.empty());
+}
+
+// The administrator may have made it less since: nobody takes a user's checkpoints away for that.
+TEST(DepositsTest, WhatWasHeldIsTakenBackWhateverTheMaximumIsNow) {
+  std::vector<std::string> told;
+  DepositDesk desk({.count = 2, .bytes = 10'000}, [&](std::string_view state, int) {
+    told.emplace_back(state);
+    return true;
+  });
+  HeldDeposits before, held;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(before.Make(6000, {.count = 3, .bytes = 18'000}).ok());
+  for (const int fd : before.fds()) EXPECT_TRUE(desk.TakeBack(held, {.user = 1, .fd = UniqueFd(::dup(fd))}).ok());
+  EXPECT_EQ(held.inodes(), before.inodes());
+  EXPECT_TRUE(told.empty()) << "the service manager holds all of them as before";
+  const HeldDeposits::Max max{.count = 2, .bytes = 10'000};
+  EXPECT_FALSE(held.Make(1, max).ok());
+  EXPECT_TRUE(held.LetGo(held.inodes().front()));
+  EXPECT_FALSE(held.Make(1, max).ok()) << "there are two";
+  EXPECT_TRUE(held.LetGo(held.inodes().front()));
+  EXPECT_FALSE(held.Make(4001, max).ok());
+  EXPECT_TRUE(held.Make(4000, max).ok());
+}
+
+// The limit that is not configured.
+TEST(DepositsTest, FiveHundredAndTwelveAreHeldAndTheNextIsRefused) {
+  auto link = MakeDepositLink();
+  ASSERT_TRUE(link.ok());
+  DepositDesk desk({.bytes = 1 << 20}, nullptr);
+  HeldDeposits held;
+  const auto ask = [&](const DepositRequest& request) {
+    ASSERT_EQ(::send(link->worker.get(), &request, sizeof request, MSG_NOSIGNAL), 16);
+    ASSERT_EQ(desk.Answer(1, held, link->supervisor.get()), DepositDesk::Asked::kSome);
+  };
+  const auto answer = [&] { return ReceiveConnection(link->worker.get()); };
+  for (int i = 0; i < 512; ++i) {
+    ask({.bytes = 1, .inode = 0});
+    const auto got = answer();
+    ASSERT_TRUE(got.ok() && got->connection.valid()) << i;
+  }
+  const std::vector<std::uint64_t> all = held.inodes();
+  ask({.bytes = 1, .inode = 0});
+  const auto refused = answer();
+  ASSERT_TRUE(refused.ok());
+  EXPECT_FALSE(refused->connection.valid()) << "the worker is told, and goes on without";
+  EXPECT_EQ(held.inodes(), all) << "nothing gives way to it";
+  ask({.bytes = 0, .inode = all.front()});
+  ask({.bytes = 1, .inode = 0});
+  const auto next = answer();
+  EXPECT_TRUE(next.ok() && next->connection.valid());
+  EXPECT_EQ(held.inodes().size(), 512u);
 }
 
 TEST(DepositsTest, ADescriptorThatComesWithARequestIsNotTaken) {
