@@ -153,9 +153,16 @@ bool ImageStore::Short() const {
   return std::ranges::any_of(wishes_, &Wish::for_room);
 }
 
-void ImageStore::Give(Wish& wish, std::shared_ptr<Image> image) const {
+// What holds the others has a maximum, or does not answer. Said once in the daemon's life: it may come and go.
+void ImageStore::TellIfNotHeld(const Image& image) {
+  if (!context_.env.deposits || image.has_label() || std::exchange(told_not_held_, true)) return;
+  context_.Warn("some of what is only captured is lost if this daemon is killed: nobody holds more images for it");
+}
+
+void ImageStore::Give(Wish& wish, std::shared_ptr<Image> image) {
   image->ClearLabel();
   if (wish.takes_turn) {
+    TellIfNotHeld(*image);
     ImageOwner& owner = *wish.owner;
     const std::chrono::nanoseconds waited = wish.since == SteadyTime() ? 0ns : context_.now() - wish.since;
     owner.usual_wait_ += (waited - owner.usual_wait_) / kWaitsForUsual;

@@ -138,7 +138,8 @@ class ImageStore {
   };
   using KeptDatasets = std::map<DatasetId, KeptDataset>;
 
-  void Give(Wish& wish, std::shared_ptr<Image> image) const;
+  void Give(Wish& wish, std::shared_ptr<Image> image);
+  void TellIfNotHeld(const Image& image);
   static void IsBack(ImageOwner& owner, const Image* image);
   bool TakeIdle(Wish& wish);
   void Await(Wish wish, bool for_room, const std::string& what);
@@ -167,6 +168,7 @@ class ImageStore {
   std::multimap<std::pair<RunId, Rank>, ImageOwnerPtr> owners_;  // until OwnerGone
   std::map<RunId, KeptDatasets> kept_;  // no run is taken out: references to its datasets outlive a retry of wishes
   std::deque<Wish> wishes_;
+  bool told_not_held_ = false;
   // Somebody waits for room: what is made ahead gives way to nobody, since it may be wished for, or stand in its way.
   const std::shared_ptr<std::atomic<bool>> hurry_ = std::make_shared<std::atomic<bool>>(false);
 };

@@ -238,5 +238,21 @@ TEST_F(FewDepositsTest, NoReserveIsUsedThatWouldBeLostWithTheDaemon) {
   EXPECT_FALSE(waits_);
 }
 
+// Beyond what is held a checkpoint is made as without deposits, and somebody is told what that means.
+TEST_F(FewDepositsTest, WhatNobodyHoldsIsSaidOnce) {
+  StartWith(10);
+  Begin();
+  Begin();
+  EXPECT_TRUE(by_hand_.context.warnings->all().empty());
+  owner_ = store_->NewOwner(RunId(), 1);
+  Begin();
+  Begin();
+  EXPECT_FALSE(waits_);
+  ASSERT_EQ(out_.size(), 4u);
+  for (std::size_t i = 0; i < out_.size(); ++i) EXPECT_EQ(out_[i]->has_label(), i < 2);
+  ASSERT_EQ(by_hand_.context.warnings->all().size(), 1u);
+  EXPECT_NE(by_hand_.context.warnings->all().front().find("nobody holds more images"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace cairn
