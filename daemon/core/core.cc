@@ -179,11 +179,12 @@ absl::Status StrandCore::EnterCachedRuns() {
   const Config& config = context_.config;
   const Process& process = context_.env.process;
   const std::string& node = config.cache.node.empty() ? process.host : config.cache.node;
-  CAIRN_ASSIGN_OR_RETURN(const NodeIdentity own,
+  CAIRN_ASSIGN_OR_RETURN(NodeIdentity own,
                          OpenNode(context_.env.cache_disk, config.cache.path, process.user, node, config.cache.take));
   context_.cache_id = own.id;
   if (PeerAccess* const peers = context_.env.peers) {
-    CAIRN_ASSIGN_OR_RETURN(context_.incarnation, BeginLife(context_.env.cache_disk, config.cache.path, process.user));
+    CAIRN_ASSIGN_OR_RETURN(context_.incarnation,
+                           BeginLife(context_.env.cache_disk, config.cache.path, process.user, &own.warnings));
     CAIRN_RETURN_IF_ERROR(peers->Open(context_.loop(), own.id, context_.incarnation));
   }
   CAIRN_ASSIGN_OR_RETURN(CachedRuns cached, runs_.LoadCached());

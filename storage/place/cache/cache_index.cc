@@ -116,6 +116,12 @@ absl::Status CacheIndex::Apply(const Change& change) {
   return status;
 }
 
+void CacheIndex::ApplyLater(const Change& change) {
+  const absl::MutexLock lock(&mutex_);
+  change(tree_);
+  uncertain_ = true;
+}
+
 bool CacheIndex::ContainsOwn(DatasetId id) const {
   const absl::MutexLock lock(&mutex_);
   const kvtree::Tree* entry = tree_.FindPath({"DSET", std::to_string(id)});

@@ -48,6 +48,8 @@ class CacheIndex {
   // OK: the change is in the file, durably. An error: it is not in memory, and in the file at most until the next
   // change. What changes nothing is not written. Entries of SCR's are kept as they are in the file then.
   absl::Status Apply(const Change& change);
+  // The change is in memory; the file follows with the next one that can be written. REQUIRES: none is under way.
+  void ApplyLater(const Change& change);
 
   bool ContainsOwn(DatasetId id) const;  // not SCR's
   std::map<DatasetId, scr::CacheEntry> Entries() const;
@@ -68,8 +70,8 @@ class CacheIndex {
   absl::CondVar written_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool damaged_ ABSL_GUARDED_BY(mutex_) = false;
-  bool uncertain_ ABSL_GUARDED_BY(mutex_) = false;  // a write failed: the file may have what tree_ has not
-  kvtree::Tree tree_ ABSL_GUARDED_BY(mutex_);       // as on disk
+  bool uncertain_ ABSL_GUARDED_BY(mutex_) = false;  // the file may have what tree_ has not
+  kvtree::Tree tree_ ABSL_GUARDED_BY(mutex_);       // as on disk, unless that is uncertain
   std::vector<Pending*> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -215,7 +215,7 @@ void Loader::TakeIn(DatasetId id, const scr::Descriptor& descriptor, std::vector
   for (StoredCatalogue& stored : ranks) dataset.ranks.push_back(std::move(stored.catalogue));
 }
 
-// Before the entry goes: an entry without folder is harmless, a folder without entry is removed.
+// Before the entry goes, if it does: an entry without folder is harmless, a folder without entry is removed.
 absl::Status Loader::MoveFolderAside(DatasetId id, std::string_view why) {
   CAIRN_ASSIGN_OR_RETURN(const std::string aside,
                          MoveAside(disk_, FolderOf(id), fmt::format("{}/{}{}", path_, kDamagedStem, id)));
@@ -225,9 +225,15 @@ absl::Status Loader::MoveFolderAside(DatasetId id, std::string_view why) {
 
 absl::Status Loader::ForgetEntries() {
   if (forget_.empty()) return absl::OkStatus();
-  return index_.Apply([this](kvtree::Tree& tree) {
+  const CacheIndex::Change forget = [this](kvtree::Tree& tree) {
     for (const DatasetId id : forget_) scr::EraseCacheEntry(id, tree);
-  });
+  };
+  const absl::Status written = index_.Apply(forget);
+  if (!absl::IsResourceExhausted(written)) return written;
+  // The disk is full. On it they mean nothing without their folders, and the next start judges them again.
+  index_.ApplyLater(forget);
+  Warn(fmt::format("{} names datasets that are gone, until it can be written: {}", index_.path(), MessageOf(written)));
+  return absl::OkStatus();
 }
 
 void Loader::RemoveFolders() {

@@ -27,14 +27,21 @@ absl::StatusOr<std::uint64_t> LastLife(Disk& disk, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::uint64_t> BeginLife(Disk& disk, const std::string& cache, std::string_view user) {
+absl::StatusOr<std::uint64_t> BeginLife(Disk& disk, const std::string& cache, std::string_view user,
+                                        std::vector<std::string>* warnings) {
   const std::string path = fmt::format("{}/{}/life.cairn", cache, user);
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t last, LastLife(disk, path));
   const std::uint64_t life = std::max(last + 1, static_cast<std::uint64_t>(std::max<std::int64_t>(NowMicros(), 1)));
   kvtree::Tree tree;
   tree.Set("VERSION", std::uint64_t{1});
   tree.Set("LIFE", life);
-  CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, path, tree));
+  const absl::Status written = ReplaceTree(disk, path, tree);
+  if (absl::IsResourceExhausted(written)) {
+    warnings->push_back(fmt::format("{}: other nodes tell this life from the last one by the clock alone: {}", path,
+                                    MessageOf(written)));
+  } else {
+    CAIRN_RETURN_IF_ERROR(written);
+  }
   return life;
 }
 

@@ -179,6 +179,28 @@ TEST_F(CacheFolderTest, AFullDiskFailsTheDatasetAndNotTheFolder) {
 }
 
 // The entry may have reached the disk, or not: whoever removes the dataset then takes it away for certain.
+// What is whole is served, and what is not goes, though nothing can be written.
+TEST_F(CacheFolderTest, AFullDiskKeepsNothingFromBeingLoaded) {
+  auto folder = Open();
+  for (const DatasetId id : {1, 2}) ASSERT_OK(WriteDataset(*folder, id));
+  ASSERT_OK(folder->Begin(TestDescriptor(3, 2)));
+  ASSERT_OK(CommitRank(*folder, 3, 0, 2));
+  ASSERT_OK(disk_.Remove(folder->DatasetPath(1) + "/rank_0.cat"));
+  const FakeFault full{.op = FakeOp::kWrite, .times = 1000, .status = ResourceExhausted("no space left on device")};
+  disk_.FailOn(full);
+  folder = Open();
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+  EXPECT_EQ(WholeIds(load), Ids({2}));
+  EXPECT_EQ(load.removed, Ids({3}));
+  EXPECT_EQ(load.asides.size(), 1u);
+  EXPECT_TRUE(Warned(load, "cindex.scrinfo names datasets that are gone"));
+  disk_.ClearFaults();
+  // And may be had anew, as soon as there is room.
+  ASSERT_OK(WriteDataset(*folder, 1));
+  ASSERT_OK_AND_ASSIGN(const CacheLoad again, Open()->Load());
+  EXPECT_EQ(WholeIds(again), Ids({1, 2}));
+}
+
 TEST_F(CacheFolderTest, AnEntryThatFailedIsNotLeftBehind) {
   for (const FakeOp op : {FakeOp::kRename, FakeOp::kSyncDirectory}) {
     FakeDisk fresh;

@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "storage/base/clock.h"
+#include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
@@ -19,7 +21,7 @@ class NodeLifeTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_OK(MakeDirectories(disk_, "/cache/ada", 0700)); }
   std::uint64_t Begin() {
-    const auto life = BeginLife(disk_, "/cache", "ada");
+    const auto life = BeginLife(disk_, "/cache", "ada", &warnings_);
     EXPECT_OK(life);
     return life.ok() ? *life : 0;
   }
@@ -38,6 +40,7 @@ class NodeLifeTest : public ::testing::Test {
                             now_ += std::chrono::duration_cast<std::chrono::microseconds>(time);
                           }}};
   FakeDisk disk_;
+  std::vector<std::string> warnings_;
 };
 
 TEST_F(NodeLifeTest, GrowsWithTheClockAndWithoutIt) {
@@ -56,6 +59,20 @@ TEST_F(NodeLifeTest, IsDurableWhenItIsTold) {
   EXPECT_GT(Begin(), first);
 }
 
+TEST_F(NodeLifeTest, AFullDiskIsNoReasonNotToLive) {
+  Begin();
+  now_ = std::chrono::microseconds(2'000'000);
+  disk_.FailOn({.op = FakeOp::kWrite, .path_part = "life.cairn", .times = 1000, .status = ResourceExhausted("full")});
+  EXPECT_EQ(Begin(), 2'000'000u);
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_.front().find("full"), std::string::npos);
+  now_ = std::chrono::microseconds(2'000'001);
+  EXPECT_EQ(Begin(), 2'000'001u) << "by the clock";
+  disk_.ClearFaults();
+  disk_.FailOn({.op = FakeOp::kWrite, .path_part = "life.cairn", .times = 1000});
+  EXPECT_EQ(BeginLife(disk_, "/cache", "ada", &warnings_).status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(NodeLifeTest, ARecordThatIsDamagedOrAtItsEndGivesWayToTheClock) {
   Record(1, UINT64_MAX);
   EXPECT_EQ(Begin(), 1'000'000u);
@@ -68,7 +85,7 @@ TEST_F(NodeLifeTest, ARecordThatIsDamagedOrAtItsEndGivesWayToTheClock) {
 
 TEST_F(NodeLifeTest, ANewerProgramsRecordIsNotWrittenOver) {
   Record(2, 7);
-  EXPECT_EQ(BeginLife(disk_, "/cache", "ada").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(BeginLife(disk_, "/cache", "ada", &warnings_).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace
