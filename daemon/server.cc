@@ -68,7 +68,7 @@ class ServerImpl : public Server {
                                                              .identity = identity},
                                                             core_->core(), admin_.get()));
     if (!ingest_door_->tcp_status().ok()) core_->core().Warn(std::string(MessageOf(ingest_door_->tcp_status())));
-    if (!ingest_door_->announcement().empty()) core_->core().Announce(ingest_door_->announcement());
+    core_->core().Announce(ingest_door_->announcement());
     // Last: who finds this socket finds everything else ready.
     LocalDoor::Options options;
     if (clients_ == Clients::kListenedFor) options.path = socket_path_;

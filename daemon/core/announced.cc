@@ -19,13 +19,13 @@ constexpr std::uint32_t kTriesWithoutPlace = 14;  // with the usual pauses, half
 }  // namespace
 
 void Announced::Update() {
-  const std::string& text = context_.announcement;
-  if (text.empty() || text == told_ || telling_ || timer_ != 0 || context_.quiescing()) return;
+  if (!context_.announcement || context_.announcement == told_) return;
+  const std::string& text = *context_.announcement;
+  if ((text.empty() && !reached_) || telling_ || timer_ != 0 || context_.quiescing()) return;
   if (gate_.replaced() || gate_.read_only()) return;  // nobody serves launches there
   telling_ = true;
   auto tell = [visit = gate_.MakeVisitor(), disk = &context_.env.prefix_disk, node = context_.cache_id, text] {
-    return visit(
-        [&](Prefix& prefix) -> absl::Status { return ingest_record::Write(*disk, prefix.path(), node, text); });
+    return visit([&](Prefix& prefix) -> absl::Status { return ingest_record::Tell(*disk, prefix.path(), node, text); });
   };
   context_.OnPrefix(gate_.path(), std::move(tell), [this, text](const PrefixGate::Visited& visited) {
     gate_.VisitEnded(visited);  // reports that the prefix is reached: what is being told is not told once more
@@ -35,6 +35,7 @@ void Announced::Update() {
 }
 
 void Announced::Reached() {
+  reached_ = true;
   if (timer_ != 0) context_.loop().Cancel(std::exchange(timer_, 0));
   Update();
 }
@@ -45,6 +46,11 @@ void Announced::Told(const std::string& text, const absl::Status& status) {
     failed_ = 0;
     why_not_.clear();
     return Update();
+  }
+  if (text.empty()) {  // it leads clients nowhere, as they find; the next life tries again
+    told_ = text;
+    return context_.Warn(fmt::format("run {}: clients on other hosts are still told of this node's last daemon: {}",
+                                     run_name_, MessageOf(status)));
   }
   std::string why_not(MessageOf(status));
   if (why_not != why_not_) {

@@ -1,11 +1,13 @@
 // Where clients on other hosts reach this daemon, told in one run's folder on the prefix: as soon as the prefix is
-// reached, anew in each life of the daemon, and when a launch begins here. Strand only.
+// reached, anew in each life of the daemon, and when a launch begins here. If there is nothing to tell, what the last
+// life has told goes, once this one reaches the prefix. Strand only.
 #ifndef CAIRN_DAEMON_CORE_ANNOUNCED_H_
 #define CAIRN_DAEMON_CORE_ANNOUNCED_H_
 
 #include <absl/status/status.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "daemon/core/context.h"
@@ -29,7 +31,7 @@ class Announced {
   // A launch has begun here, or goes on, and so the prefix is reached: of several daemons that tell of themselves its
   // clients are to try this first.
   void Again() {
-    told_.clear();
+    if (told_ != "") told_.reset();
     Reached();
   }
 
@@ -39,7 +41,8 @@ class Announced {
   const Context& context_;
   const std::string& run_name_;
   PrefixGate& gate_;
-  std::string told_;  // stands there
+  bool reached_ = false;
+  std::optional<std::string> told_;  // stands there; empty: nothing
   bool telling_ = false;
   std::string why_not_;       // the last time
   std::uint32_t failed_ = 0;  // so often, one after the other

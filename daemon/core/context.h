@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -65,7 +66,8 @@ struct Context {
   Config config;
   std::string cache_id = {};      // identity of this daemon's cache (storage/place/cache/node_identity.h)
   std::uint64_t incarnation = 0;  // with links to other nodes: this life (storage/place/cache/node_life.h)
-  std::string announcement = {};  // what clients on other hosts are told (proto/announcement.h); empty: nothing
+  // What clients on other hosts are told (proto/announcement.h); empty: nothing; none: that is not known yet.
+  std::optional<std::string> announcement = {};
   Phase phase = Phase::kServing;
   Warnings* warnings;
   Transfers* transfers;

@@ -340,7 +340,7 @@ void StrandCore::Announce(std::string text) {
     context_.announcement = text;
     for (const auto& [id, run] : runs_.all()) run->announced.Update();
     const std::string& folder = context_.config.ingest.announce;
-    if (folder.empty()) return;
+    if (folder.empty() || (folder == "~" && text.empty())) return;
     if (folder == "~") return context_.Warn("ingest.announce: this user has no home (HOME is not set)");
     TellFolder(/*failed=*/0);
   });
@@ -350,12 +350,14 @@ void StrandCore::Announce(std::string text) {
 void StrandCore::TellFolder(std::uint32_t failed) {
   if (context_.quiescing()) return;
   const std::string& folder = context_.config.ingest.announce;
-  auto tell = [disk = &context_.env.prefix_disk, folder, node = context_.cache_id, text = context_.announcement] {
-    return ingest_record::Write(*disk, folder, node, text);
+  const std::string text = context_.announcement.value_or("");
+  auto tell = [disk = &context_.env.prefix_disk, folder, node = context_.cache_id, text] {
+    return ingest_record::Tell(*disk, folder, node, text);
   };
-  context_.OnPrefix(folder, std::move(tell), [this, failed](const absl::Status& told) {
+  context_.OnPrefix(folder, std::move(tell), [this, failed, nothing = text.empty()](const absl::Status& told) {
     if (told.ok()) return;
     if (failed == 0) context_.Warn(fmt::format("ingest.announce: {}", MessageOf(told)));
+    if (nothing) return;
     const Config::Flush& flush = context_.config.flush;
     const std::uint64_t pause_ms = std::min(flush.retry_ms_min << std::min(failed, 20u), flush.retry_ms_max);
     context_.loop().After(std::chrono::milliseconds(pause_ms), [this, failed] { TellFolder(failed + 1); });

@@ -40,7 +40,7 @@ class Core : public Receiver {
   virtual void Reload(const Config& config) = 0;
 
   // What clients on other hosts are told of this daemon (proto/announcement.h), from now on: in the folder of each run,
-  // and in ingest.announce. Any thread.
+  // and in ingest.announce. Empty: nothing; then what an earlier life of this daemon has told there goes. Any thread.
   virtual void Announce(std::string text) = 0;
   // For `cairn status`, and the log. Any thread.
   virtual void Warn(std::string text) = 0;

@@ -15,4 +15,10 @@ absl::Status Write(Disk& disk, const std::string& prefix, const std::string& nod
   return ReplaceFile(disk, PathOf(prefix, node), text, 0600);
 }
 
+absl::Status Tell(Disk& disk, const std::string& prefix, const std::string& node, std::string_view text) {
+  if (!text.empty()) return Write(disk, prefix, node, text);
+  const absl::Status removed = disk.Remove(PathOf(prefix, node));
+  return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+}
+
 }  // namespace cairn::ingest_record

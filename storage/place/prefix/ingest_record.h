@@ -18,6 +18,9 @@ std::string PathOf(const std::string& prefix, const std::string& node);
 // Replaces it, durably, with mode 0600; makes the folder if need be. `node`: 32 hex digits.
 // kPermissionDenied: the folder is another user's or open to others.
 absl::Status Write(Disk& disk, const std::string& prefix, const std::string& node, std::string_view text);
+// The same, if there is something to tell (`text` is not empty). Else what an earlier life of the node's daemon has
+// left is removed: nobody has its keys any more. None there: OK.
+absl::Status Tell(Disk& disk, const std::string& prefix, const std::string& node, std::string_view text);
 
 }  // namespace cairn::ingest_record
 

@@ -73,6 +73,31 @@ TEST_F(AnnouncedTest, TheNextLifeTellsAllRunsOfWhichItHasSomething) {
   EXPECT_TRUE(Tells(harness_.prefix(), "second life"));
 }
 
+// Nobody has its keys any more.
+TEST_F(AnnouncedTest, WhatTheLastLifeHasToldGoesIfThisOneTellsNothing) {
+  const std::string home = harness_.root() + "/home";
+  std::filesystem::create_directory(home);
+  harness_.config.ingest.announce = home;
+  ASSERT_NO_FATAL_FAILURE(Start());
+  {
+    FakeClient client(harness_);
+    ASSERT_SAYS(client.Open({}), local::OK, "");
+    EXPECT_TRUE(Tells(harness_.prefix(), "first life"));
+    EXPECT_TRUE(Tells(home, "first life"));
+  }
+  const std::string of_another = harness_.prefix() + "/.cairn/ingest." + std::string(32, 'b');
+  std::ofstream(of_another) << "another node's";
+  std::filesystem::permissions(of_another, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  harness_.Restart();
+  EXPECT_EQ(ToldIn(home), "first life") << "nobody knows yet whether it tells anything";
+  harness_.core().Announce("");
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  EXPECT_TRUE(Tells(home, ""));
+  EXPECT_TRUE(harness_.Eventually([&] { return ToldIn(harness_.prefix()).find("life") == std::string::npos; }));
+  EXPECT_TRUE(std::filesystem::exists(of_another));
+}
+
 TEST_F(AnnouncedTest, AFolderOfTheUsersIsToldBeforeAnyRun) {
   const std::string home = harness_.root() + "/home";
   std::filesystem::create_directory(home);

@@ -15,6 +15,7 @@
 #include "storage/place/prefix/ingest_record.h"
 #include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/by_hand.h"
+#include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -160,6 +161,36 @@ TEST_F(AnnouncedTriesTest, AfterASuccessTheTriesCountAnew) {
     by_hand_.RunAll();
     EXPECT_EQ(Told(), "here");
   }
+}
+
+// Of a daemon without clients on other hosts no prefix is asked, unless it is reached anyway; and then once.
+TEST_F(AnnouncedTriesTest, NothingIsTakenBackOnceWhereThePrefixIsReached) {
+  const RunId run = MakePrefix();
+  ASSERT_OK(ingest_record::Write(by_hand_.prefix_disk, kPath, by_hand_.context.cache_id, "the last life"));
+  by_hand_.context.announcement = "";
+  MakeAnnounced(run);
+  announced_->Update();
+  by_hand_.RunAll();
+  EXPECT_EQ(tries(), 0u);
+  EXPECT_EQ(Told(), "the last life");
+  Reach();
+  EXPECT_EQ(Told(), "");
+  EXPECT_EQ(tries(), 1u);
+  announced_->Again();
+  by_hand_.RunAll();
+  EXPECT_EQ(tries(), 1u);
+  EXPECT_TRUE(by_hand_.context.warnings->all().empty());
+}
+
+TEST_F(AnnouncedTriesTest, WhatCannotBeTakenBackIsSaidAndLeftToTheNextLife) {
+  const RunId run = MakePrefix();
+  by_hand_.context.announcement = "";
+  by_hand_.prefix_disk.FailOn({.op = FakeOp::kRemove, .path_part = "ingest.", .times = 1000});
+  MakeAnnounced(run);
+  Reach();
+  Pass(minutes(60));
+  EXPECT_EQ(tries(), 1u);
+  EXPECT_EQ(by_hand_.context.warnings->all().size(), 1u);
 }
 
 TEST_F(AnnouncedTriesTest, WhatIsToldIsToldAgainOnlyWhenItIsAskedFor) {
