@@ -12,7 +12,7 @@ using coordinator_lease::Found;
 using State = CoordinatorRecord::State;
 
 constexpr int kWritesInTerm = 6;
-constexpr int kNewsInTerm = 24;  // at most so many, while members come
+constexpr int kPausesInTerm = 24;  // at least one lies between two writes, also while members come
 constexpr int kLooksInTerm = 10, kFirstLooksInTerm = 100;
 
 }  // namespace
@@ -42,6 +42,7 @@ void Tenure::Ask(std::function<absl::StatusOr<Result>(Arbiter&)> work, Then<Resu
        then = std::move(then)](const absl::Status& status) {
         if (alive.expired()) return;
         busy_ = false;
+        answered_at_ = now();
         if (when_idle_) return std::exchange(when_idle_, nullptr)();
         if (!status.ok()) *result = status;
         if (result->ok() || absl::IsAborted(result->status())) succession_.Answered(now());
@@ -171,19 +172,26 @@ void Tenure::Taken(SteadyTime began, const absl::StatusOr<coordinator_lease::Tak
   const bool outdone = known_ > record_.epoch;  // somebody has told of a newer one meanwhile
   known_ = std::max(known_, record_.epoch);
   if (outdone) return Lose(Lost::kNewer, Aborted("epoch {} is known", known_));
-  SetTimer(term() / kWritesInTerm, &Tenure::Renew);
+  RenewAt(began + term() / kWritesInTerm);
   reports_.on_held(record_.epoch, awaited_);
   TellActing();
+  MembersChanged();
 }
 
 // --- Holding ---
+
+// Some time after the last answer: an arbiter that is slow is not kept busy.
+void Tenure::RenewAt(SteadyTime at) {
+  const SteadyTime may = std::max(at, answered_at_ + term() / kPausesInTerm);
+  SetTimer(std::chrono::ceil<milliseconds>(may - now()), &Tenure::Renew);
+}
 
 void Tenure::Renew() {
   if (!holds_) return;
   if (now() >= written_at_ + term()) {
     return Lose(Lost::kSilent, DeadlineExceeded("epoch {} could not be renewed for a term", record_.epoch));
   }
-  SetTimer(term() / kWritesInTerm, &Tenure::Renew);
+  SetTimer(term() / kWritesInTerm, &Tenure::Renew);  // also if no answer comes
   if (busy_) return;
   ++record_.counter;
   record_.members = given_.members(awaited_);
@@ -203,14 +211,14 @@ void Tenure::Renewed(SteadyTime began, const absl::Status& renewed) {
   if (absl::IsNotFound(renewed)) return Remake();
   if (absl::IsAborted(renewed)) return Lose(Lost::kNewer, renewed);
   if (renewed.ok()) written_at_ = began;
+  RenewAt(began + term() / kWritesInTerm);
   TellActing();
   MembersChanged();
 }
 
 void Tenure::MembersChanged() {
   if (!holds_ || busy_ || given_.members(awaited_) == record_.members) return;
-  const auto soon = std::chrono::ceil<milliseconds>(written_at_ + term() / kNewsInTerm - now());
-  SetTimer(soon, &Tenure::Renew);
+  RenewAt(now());
 }
 
 // Somebody has removed the lease. Nobody may take over from no lease for a term, so that the next one can be made at
@@ -224,6 +232,7 @@ void Tenure::Remake() {
                                   if (!found.ok()) {
                                     remaking_ = false;  // the next renewal finds it again
                                     written_at_ = std::min(written_at_, now() - term() / 2);
+                                    RenewAt(now());
                                   } else if (found->seen) {
                                     Lose(Lost::kNewer, NotFound("{} was removed or written by another",
                                                                 coordinator_lease::NameOf(record_.epoch)));

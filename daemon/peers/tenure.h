@@ -61,7 +61,8 @@ class Tenure {
   void StopLooking();
   // Another member knows of this epoch.
   void Heard(std::uint64_t epoch);
-  // What the lease is to say of the members may have changed: it says so soon, since whoever follows goes by it.
+  // What the lease is to say of the members may have changed: it says so soon, since whoever follows goes by it. A 24th
+  // of a term lies between two writes, however long they take.
   void MembersChanged();
   // Acts no more. If this daemon holds a lease, that says so. `done` runs once the arbiter has answered, however late;
   // no report comes any more.
@@ -93,6 +94,7 @@ class Tenure {
   void TryFirst(coordinator_lease::Found found);
   void Take(coordinator_lease::Found found, bool lapsed = false);
   void Taken(SteadyTime began, const absl::StatusOr<coordinator_lease::Taken>& taken);
+  void RenewAt(SteadyTime at);
   void Renew();
   void Renewed(SteadyTime began, const absl::Status& renewed);
   void Remake();
@@ -107,7 +109,8 @@ class Tenure {
   CoordinatorWatch watch_;
   Succession succession_;
   bool looking_ = false, coordinated_ = false;
-  bool busy_ = false;  // the arbiter is being asked
+  bool busy_ = false;       // the arbiter is being asked
+  SteadyTime answered_at_;  // the last time that it was not any more
   std::uint64_t known_ = 0;
   milliseconds pause_{0};         // before the next look
   std::uint64_t paused_for_ = 0;  // the epoch that these looks found
