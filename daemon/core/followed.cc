@@ -351,7 +351,7 @@ absl::StatusOr<ChosenCopies> Followed::CopiesOf(const peer::Find& find, std::siz
     if (tier == Tier::kCache) {
       source.path = given_.cache.folder().DatasetPath(find.dataset()) + "/" + named.file().name();
     } else if (tier == Tier::kPartner) {
-      const auto member = given_.nodes.Find(named.node());
+      const auto member = given_.nodes.FindNamed(named.node());
       if (!member) {
         *bad = copies.sources.size();
         return Unavailable("node {}, which has rank {}'s file, is not reached", named.node(), named.rank());

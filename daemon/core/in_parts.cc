@@ -158,7 +158,7 @@ bool FindLost(Found& found) {
 std::vector<Candidate> InParts(const Nodes::Holdings& holdings, const Ledger& ledger, const InPartsOptions& options) {
   std::map<Key, Found> all;
   BeginWithOwn(ledger, options, all);
-  for (const auto& [member, told] : holdings) {
+  for (const auto& [member, missing, told] : holdings) {
     if (!told.ok()) continue;
     std::uint64_t room = kPartsMax;
     for (int i = told->datasets_size(); i-- > 0;) {  // the newest first

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -143,6 +145,7 @@ OnArbiter Nodes::MakeOnArbiter() const {
 void Nodes::Begin() {
   why_not_.clear();
   failed_ = 0;
+  reached_.clear();
   const MembershipSettings settings = SettingsOf();
   links_ = std::make_unique<FirstFrame>(FirstFrame::Given{
       .loop = context_.loop(), .net = context_.env.peers->net(), .run = given_.run, .silence = settings.silence()});
@@ -193,14 +196,16 @@ MemberSummary Nodes::Summary() const {
   return summary;
 }
 
-void Nodes::TableChanged(const TableChange& change) const {
+void Nodes::TableChanged(const TableChange& change) {
   for (const TableEntry& entry : change.entries) {
+    reached_.erase(entry.member.node);
     // What changes in a summary is no news for people.
     if (!entry.missing) continue;
     spdlog::warn("run {}: node {} is missing", given_.run_name, NameOf(entry.member));
     if (relay_) relay_->IsMissing(entry.member.node);
   }
   for (const GoneMember& gone : change.gone) {
+    reached_.erase(gone.node);
     if (relay_) relay_->IsMissing(gone.node);
     spdlog::info("run {}: node {} {}", given_.run_name, gone.node.substr(0, 8),
                  gone.why == GoneWhy::kLeft ? "has left" : "was lost");
@@ -271,13 +276,13 @@ bool Nodes::has_others() const {
   return entries.size() > (entries.contains(context_.cache_id) ? 1u : 0u);
 }
 
-std::vector<Member> Nodes::OthersThere() const {
-  std::vector<Member> there;
-  if (!membership_) return there;
+std::vector<Member> Nodes::Others(bool missing) const {
+  std::vector<Member> others;
+  if (!membership_) return others;
   for (const auto& [node, entry] : membership_->table().entries) {
-    if (node != context_.cache_id && !entry.missing) there.push_back(entry.member);
+    if (node != context_.cache_id && entry.missing == missing) others.push_back(entry.member);
   }
-  return there;
+  return others;
 }
 
 void Nodes::AskOthers(const peer::Question& question, std::function<void(std::vector<Said> said)> then) {
@@ -287,7 +292,7 @@ void Nodes::AskOthers(const peer::Question& question, std::function<void(std::ve
     if (node == context_.cache_id) continue;
     all.emplace(node, Said{.node = entry, .answer = Unavailable("it is missing, no link leads to it just now")});
   }
-  questions_->AskAll(OthersThere(), question, kForPeople,
+  questions_->AskAll(Others(/*missing=*/false), question, kForPeople,
                      [all = std::move(all), then = std::move(then)](Questions::Answers answers) mutable {
                        for (auto& [member, answer] : answers) all.at(member.node).answer = std::move(answer);
                        std::vector<Said> said;
@@ -303,17 +308,23 @@ void Nodes::Ask(const NodeId& node, const peer::Question& question, Questions::T
 }
 
 void Nodes::AskHoldings(std::function<void(Holdings holdings)> then) {
-  std::vector<Member> others = OthersThere();
+  std::vector<Member> others = Others(/*missing=*/false);
+  const std::size_t there = others.size();
+  std::ranges::move(Others(/*missing=*/true), std::back_inserter(others));
   if (others.empty()) return context_.loop().Post([then = std::move(then)] { then({}); });
   peer::Question question;
   question.mutable_holdings();
-  questions_->AskAll(std::move(others), question, kForRestarts, [then = std::move(then)](Questions::Answers answers) {
-    Holdings holdings;
-    for (auto& [member, answer] : answers) {
-      holdings.emplace_back(std::move(member), Checked(std::move(answer)));
-    }
-    then(std::move(holdings));
-  });
+  questions_->AskAll(
+      std::move(others), question, kForRestarts, [this, there, then = std::move(then)](Questions::Answers answers) {
+        Holdings holdings;
+        for (auto& [member, answer] : answers) {
+          const bool missing = holdings.size() >= there;
+          Told told{.member = std::move(member), .missing = missing, .holdings = Checked(std::move(answer))};
+          if (missing && told.holdings.ok()) reached_.insert(told.member.node);
+          holdings.push_back(std::move(told));
+        }
+        then(std::move(holdings));
+      });
 }
 
 struct Nodes::Awaited {
@@ -370,15 +381,25 @@ bool Nodes::IsKnown(Awaited& awaited) {
   if (knowledge < (awaited.all ? Membership::Knowledge::kAll : Membership::Knowledge::kSome)) return false;
   awaited.others_known = true;
   if (awaited.node.empty() || awaited.node == context_.cache_id) return true;
-  const auto entry = membership_->table().entries.find(awaited.node);
-  return entry != membership_->table().entries.end() && !entry->second.missing;
+  const TableEntry* const entry = EntryOf(awaited.node);
+  return entry != nullptr && !entry->missing;
+}
+
+const TableEntry* Nodes::EntryOf(const NodeId& node) const {
+  if (!membership_) return nullptr;
+  const auto entry = membership_->table().entries.find(node);
+  return entry == membership_->table().entries.end() ? nullptr : &entry->second;
 }
 
 std::optional<Member> Nodes::Find(const NodeId& node) const {
-  if (!membership_) return std::nullopt;
-  const auto entry = membership_->table().entries.find(node);
-  if (entry == membership_->table().entries.end() || entry->second.missing) return std::nullopt;
-  return entry->second.member;
+  const TableEntry* const entry = EntryOf(node);
+  if (entry == nullptr || (entry->missing && !reached_.contains(node))) return std::nullopt;
+  return entry->member;
+}
+
+std::optional<Member> Nodes::FindNamed(const NodeId& node) const {
+  const TableEntry* const entry = EntryOf(node);
+  return entry == nullptr ? std::nullopt : std::optional(entry->member);
 }
 
 void Nodes::DialHome(const Member& home, std::chrono::milliseconds deadline, PeerNet::Dialled done) {

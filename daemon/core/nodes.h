@@ -11,8 +11,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "daemon/core/context.h"
@@ -70,9 +70,15 @@ class Nodes {
   void AskOthers(const peer::Question& question, std::function<void(std::vector<Said> said)> then);
   // One of them: within 10 s. kUnavailable: it is no member, or missing.
   void Ask(const NodeId& node, const peer::Question& question, Questions::Then then);
-  // What do the others that are there hold (HoldingsQuestion in proto/peer.proto)? Within 4 s, and one that is silent
-  // within 2 s. Checked: what of it is nonsense is kInvalidArgument. Empty, soon, if there are none; `then` as above.
-  using Holdings = std::vector<std::pair<Member, absl::StatusOr<peer::Holdings>>>;
+  // What another says that it holds (HoldingsQuestion in proto/peer.proto).
+  struct Told {
+    Member member;
+    bool missing = false;                     // no link led to it when it was asked
+    absl::StatusOr<peer::Holdings> holdings;  // checked: what of it is nonsense is kInvalidArgument
+  };
+  using Holdings = std::vector<Told>;
+  // What do all others in the table hold? Who is missing may hold what nobody else has, and is asked, too, after those
+  // who are there. Within 4 s, and one that is silent within 2 s. Empty, soon, if there are none; `then` as above.
   void AskHoldings(std::function<void(Holdings holdings)> then);
   // Runs `then` once links lead from this daemon to a coordinator, whose table is here, and `node` is in it. That is
   // waited for within bounds: 5 s for the table, then 2 s for the node. Not inside the call; soon if no links can come.
@@ -82,7 +88,10 @@ class Nodes {
   // others, has not been followed by another yet; and half a term, once for each, where one has taken over that does
   // not know all who may be there (Membership::Knowledge). Not `others_known`: the wait has ended before that.
   void WhenAllKnown(const NodeId& node, std::function<void(bool others_known)> then);
-  std::optional<Member> Find(const NodeId& node) const;  // none: it is no member, or missing
+  // None: it is no member, or missing, and has not told since what it holds.
+  std::optional<Member> Find(const NodeId& node) const;
+  // One that the home of a launch has named, which may have heard it: also if it is missing. None: it is no member.
+  std::optional<Member> FindNamed(const NodeId& node) const;
   // A link to the home of a launch (home.h): Relay::Dial. kUnavailable, soon: this daemon is no member.
   void DialHome(const Member& home, std::chrono::milliseconds deadline, PeerNet::Dialled done);
   // What a member has of the run in its cache (daemon/bulk/net.h), datasets in FolderOnOtherNode. REQUIRES: there can
@@ -99,14 +108,15 @@ class Nodes {
   MembershipSettings SettingsOf() const;
   OnArbiter MakeOnArbiter() const;
   MemberSummary Summary() const;
-  std::vector<Member> OthersThere() const;
+  std::vector<Member> Others(bool missing) const;
+  const TableEntry* EntryOf(const NodeId& node) const;
   std::chrono::milliseconds Term() const;
   struct Awaited;
   void Await(Awaited awaited);
   bool IsKnown(Awaited& awaited);
   bool IsTooLate(const Awaited& awaited) const;
   void LookForKnown(const std::shared_ptr<Awaited>& awaited);
-  void TableChanged(const TableChange& change) const;
+  void TableChanged(const TableChange& change);
   void CoordinatorChanged(const Membership::Coordinator& coordinator);
 
   const Context& context_;
@@ -124,6 +134,7 @@ class Nodes {
   std::uint32_t failed_ = 0;  // so often, one after the other
   Loop::TimerId timer_ = 0;   // until it is tried again
   bool acting_ = false;
+  std::set<NodeId> reached_;  // of those who are missing in the table: they have told what they hold
   // Until then those must have come whom the coordinator of that epoch does not know, and the one before it knew.
   SteadyTime some_until_;
   std::uint64_t some_epoch_ = 0;

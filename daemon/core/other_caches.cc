@@ -193,7 +193,7 @@ void OtherCaches::Ask(const JobPtr& job) {
   job->wishes = static_cast<std::size_t>(later - wishes_.begin());
   job->parts_only = std::all_of(wishes_.begin(), later, [](const Wish& wish) { return wish.parts_only; });
   given_.nodes.AskHoldings([this, job](Nodes::Holdings holdings) {
-    std::erase_if(holdings, [&job](const auto& said) { return said.first.node == job->without; });
+    std::erase_if(holdings, [&job](const Nodes::Told& told) { return told.member.node == job->without; });
     Answered(job, holdings);
   });
 }
@@ -203,8 +203,8 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
   std::set<DatasetId> rejected;
   job->brought = {};
   job->brought.others_known = job->others_known;
-  for (const auto& [member, told] : holdings) {
-    job->brought.all_answered &= told.ok();
+  for (const auto& [member, missing, told] : holdings) {
+    job->brought.all_answered &= told.ok() || missing;
     if (!told.ok()) {
       spdlog::warn("run {}: what {} has in its cache: {}", given_.run_name, NodeNameOf(member),
                    MessageOf(told.status()));
@@ -263,7 +263,7 @@ std::vector<Candidate> OtherCaches::CandidatesOf(const Job& job, const std::set<
     if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
   };
   for (Candidate& candidate : InParts(job.holdings, given_.ledger, OptionsOf(job))) add(std::move(candidate));
-  for (const auto& [member, told] : job.holdings) {
+  for (const auto& [member, missing, told] : job.holdings) {
     if (!told.ok() || parts_only) continue;
     for (const peer::Holding& holding : told->datasets()) {
       if (holding.ranks().empty()) add({.dataset = DatasetOf(holding), .member = member});

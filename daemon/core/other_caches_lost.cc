@@ -25,8 +25,8 @@ namespace cairn {
 void OtherCaches::NoteLostParts(const Nodes::Holdings& holdings, DatasetId only) {
   std::map<NodeId, std::set<std::pair<DatasetId, std::string>>> there;
   std::set<NodeId> silent;
-  for (const auto& [member, told] : holdings) {
-    if (!told.ok()) silent.insert(member.node);
+  for (const auto& [member, missing, told] : holdings) {
+    if (!told.ok() && !missing) silent.insert(member.node);
     if (!told.ok()) continue;
     for (const peer::Holding& holding : told->datasets()) there[member.node].emplace(holding.dataset(), holding.mark());
   }

@@ -134,7 +134,7 @@ absl::Status Rebuilder::TakeMembers(const peer::Rebuild& order, Work& work) cons
       return InvalidArgument("rebuild.members: the files of rank {} are not here", rank);
     }
     std::shared_ptr<Disk>& disk = by_node[member.node()];
-    const auto there = disk ? std::nullopt : given_.nodes.Find(member.node());
+    const auto there = disk ? std::nullopt : given_.nodes.FindNamed(member.node());
     if (!disk && !there) return Unavailable("node {}, which has rank {}'s files, is not reached", member.node(), rank);
     if (!disk) disk = given_.nodes.FilesOf(*there);
     work.parts.elsewhere[rank] = disk;

@@ -42,7 +42,7 @@ class InPartsTest : public ::testing::Test {
     }
     Member member;
     member.node = "n" + std::to_string(holdings_.size());
-    holdings_.emplace_back(member, holdings);
+    holdings_.push_back({.member = member, .holdings = holdings});
   }
   // The one dataset; id 0: it is not whole, as far as numbers tell.
   Candidate Found() {

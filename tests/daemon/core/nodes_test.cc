@@ -486,10 +486,11 @@ TEST_F(NodesTest, TheOthersTellWhatTheyHoldAndWhatElseTheyAreAsked) {
   Pass(std::chrono::milliseconds(500));
   ASSERT_TRUE(holdings->has_value() && said->has_value());
   ASSERT_EQ((*holdings)->size(), 1u);
-  EXPECT_EQ((**holdings)[0].first.node, kOtherNode);
-  ASSERT_OK((**holdings)[0].second);
-  ASSERT_EQ((**holdings)[0].second->datasets_size(), 1);
-  EXPECT_EQ((**holdings)[0].second->datasets(0).dataset(), 5u);
+  EXPECT_EQ((**holdings)[0].member.node, kOtherNode);
+  EXPECT_FALSE((**holdings)[0].missing);
+  ASSERT_OK((**holdings)[0].holdings);
+  ASSERT_EQ((**holdings)[0].holdings->datasets_size(), 1);
+  EXPECT_EQ((**holdings)[0].holdings->datasets(0).dataset(), 5u);
   ASSERT_EQ((*said)->size(), 1u);
   EXPECT_EQ((**said)[0].node.member.host, "other");
   ASSERT_OK((**said)[0].answer);
@@ -506,10 +507,10 @@ TEST_F(NodesTest, HoldingsThatAreNonsenseAreNotBelieved) {
   const auto holdings = AskHoldings();
   Pass(std::chrono::milliseconds(500));
   ASSERT_TRUE(holdings->has_value());
-  EXPECT_STATUS(StatusCode::kInvalidArgument, (**holdings)[0].second, "holdings.datasets[0].name");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, (**holdings)[0].holdings, "holdings.datasets[0].name");
 }
 
-TEST_F(NodesTest, ASilentNodeIsWaitedForSoLongAndAMissingOneIsNotAsked) {
+TEST_F(NodesTest, ASilentNodeIsWaitedForSoLongAlsoForItsHoldingsIfItIsMissing) {
   StartBoth();
   network_.Block("10.0.0.1:17600", kOtherAddress);
   const auto holdings = AskHoldings();
@@ -518,18 +519,55 @@ TEST_F(NodesTest, ASilentNodeIsWaitedForSoLongAndAMissingOneIsNotAsked) {
   EXPECT_FALSE(holdings->has_value() || said->has_value());
   Pass(std::chrono::milliseconds(400));
   ASSERT_TRUE(holdings->has_value() && said->has_value());
-  EXPECT_STATUS(StatusCode::kDeadlineExceeded, (**holdings)[0].second, "");
+  EXPECT_STATUS(StatusCode::kDeadlineExceeded, (**holdings)[0].holdings, "");
   EXPECT_STATUS(StatusCode::kDeadlineExceeded, (**said)[0].answer, "");
   EXPECT_FALSE((**said)[0].node.missing);
   Pass(std::chrono::seconds(15));
   const auto later = AskHoldings();
   const auto missing = AskOthers();
   Pass(std::chrono::milliseconds(100));
-  ASSERT_TRUE(later->has_value() && missing->has_value());
-  EXPECT_TRUE((*later)->empty());
+  EXPECT_FALSE(later->has_value());
+  ASSERT_TRUE(missing->has_value()) << "people are told soon that it is missing";
   ASSERT_EQ((*missing)->size(), 1u);
   EXPECT_TRUE((**missing)[0].node.missing);
   EXPECT_STATUS(StatusCode::kUnavailable, (**missing)[0].answer, "missing");
+  Pass(std::chrono::seconds(2));
+  ASSERT_TRUE(later->has_value());
+  ASSERT_EQ((*later)->size(), 1u);
+  EXPECT_TRUE((**later)[0].missing);
+  EXPECT_STATUS(StatusCode::kDeadlineExceeded, (**later)[0].holdings, "");
+  EXPECT_FALSE(nodes_->Find(kOtherNode));
+  EXPECT_TRUE(nodes_->FindNamed(kOtherNode)) << "whoever names it may have heard it";
+}
+
+// No link of the tree leads to it, but it can be reached.
+TEST_F(NodesTest, AMissingNodeThatTellsWhatItHoldsIsThereUntilTheTableSaysOtherwise) {
+  StartBoth();
+  other_->ledger.Adopt(WholeInCache(5));
+  network_.Block(kOtherAddress, "10.0.0.1:17600");
+  Pass(std::chrono::seconds(15));
+  EXPECT_FALSE(nodes_->Find(kOtherNode)) << "it is missing";
+  network_.UnblockAll();
+  const auto holdings = AskHoldings();
+  for (int i = 0; i < 50 && !holdings->has_value(); ++i) {
+    by_hand_.Turn(std::chrono::milliseconds(1));
+    by_hand_.RunAll();
+  }
+  ASSERT_TRUE(holdings->has_value());
+  ASSERT_EQ((*holdings)->size(), 1u);
+  EXPECT_TRUE((**holdings)[0].missing);
+  ASSERT_OK((**holdings)[0].holdings);
+  EXPECT_EQ((**holdings)[0].holdings->datasets(0).dataset(), 5u);
+  EXPECT_TRUE(nodes_->Find(kOtherNode));
+  Pass(std::chrono::seconds(15));
+  EXPECT_TRUE(nodes_->Find(kOtherNode)) << "it has joined again";
+  network_.Block(kOtherAddress, "10.0.0.1:17600");
+  Pass(std::chrono::seconds(15));
+  EXPECT_FALSE(nodes_->Find(kOtherNode)) << "it is missing again, and has not told anything since";
+  other_->nodes.Stop();
+  network_.Die(kOtherAddress);
+  Pass(std::chrono::seconds(40));
+  EXPECT_FALSE(nodes_->FindNamed(kOtherNode)) << "it is gone";
 }
 
 TEST_F(NodesTest, WhoLeavesTellsThoseWhoWaitForAnswers) {

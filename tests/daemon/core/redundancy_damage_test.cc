@@ -330,6 +330,20 @@ TEST_F(RebuildCommandTest, WhatIsLostIsMadeAnewAndSaysOfWhat) {
   for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
 }
 
+// It may come back; the user does not want to wait for it.
+TEST_F(RebuildCommandTest, APartOnANodeThatIsMissingIsMadeAnew) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(4);
+  Redundant(5);
+  nodes.network.Vanish(nodes[3].address());
+  nodes.Pass(std::chrono::seconds(20));
+  const admin::RebuildReply reply = Rebuild(0, id);
+  EXPECT_EQ(reply.status().code(), local::OK) << reply.status().message();
+  ASSERT_EQ(reply.ranks_size(), 1);
+  EXPECT_EQ(reply.ranks(0).rank(), 3u);
+}
+
 TEST_F(RebuildCommandTest, WhatCannotBeDoneIsSaid) {
   Start("xor");
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));

@@ -77,6 +77,11 @@ class TakeOverTest : public RedundancyTest {
     nodes.Pass(seconds(3));
     clients.clear();
   }
+  void CutOffFromTheCoordinator(int node) {
+    nodes.network.Block(nodes[0].address(), nodes[node].address());
+    nodes.network.Block(nodes[node].address(), nodes[0].address());
+    PassFor(kTerm);
+  }
   void GoesOnAfterSilences(int count) {
     ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
     nodes[0].Kill();
@@ -247,6 +252,23 @@ TEST_F(TakeOverTest, ANodeThatDoesNotReachThePrefixIsNotPassedOverInSilence) {
   EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
   EXPECT_THAT(nodes[3].Warnings(), HasSubstr("have not come"));
   nodes[1].PrefixHangs(false);
+}
+
+// Only the coordinator does not reach it.
+TEST_F(TakeOverTest, WhatAMissingNodeHasIsBroughtIfItAnswers) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  CutOffFromTheCoordinator(1);
+  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), seconds(8));
+  EXPECT_EQ(RestoreLatest().step, kNewest);
+}
+
+TEST_F(TakeOverTest, PartsOfAMissingNodeAreReadIfItAnswers) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  CutOffFromTheCoordinator(1);
+  OpenOnNewNodes();
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.step, kNewest);
+  for (Rank rank = 0; rank < kMany; ++rank) EXPECT_EQ(back.ranks[rank].tier, local::TIER_PARTNER) << rank;
 }
 
 TEST_F(TakeOverTest, ARunOnOneNodeThatGoesOnOnAnotherWaitsForNobody) {
