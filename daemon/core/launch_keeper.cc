@@ -104,7 +104,10 @@ LaunchKeeper::Wanted LaunchKeeper::WhatIsSo() const {
   const DatasetPtr last = given_.ledger.NewestRestorable();
   if (!last || last->in_prefix()) return {};
   const bool flushing = reports_.flushing(last->id);
-  if (!flushing && (last->in_folder() || !reports_.bringing(*last))) return {};
+  if (!flushing && last->in_folder()) return {};
+  if (!flushing && !reports_.bringing(*last)) {
+    return {.what = fmt::format("dataset {} (step {}) is in caches of nodes only", last->id, last->step)};
+  }
   return {.state = State::kDraining,
           .what = fmt::format("dataset {} (step {}) is on its way to {}", last->id, last->step,
                               flushing ? "the prefix" : "redundant.path")};
@@ -112,8 +115,10 @@ LaunchKeeper::Wanted LaunchKeeper::WhatIsSo() const {
 
 void LaunchKeeper::Update() {
   if (!launch_ || context_.quiescing() || given_.gate.replaced()) return;
-  const State wanted = WhatIsSo().state;
-  if (lease_ ? wanted != lease_->state : wanted != State::kEnded) Renew();
+  const Wanted wanted = WhatIsSo();
+  const bool ended = wanted.state == State::kEnded;
+  if (!lease_ && ended) return;
+  if (!lease_ || wanted.state != lease_->state || (ended && wanted.what != lease_->what)) Renew();
 }
 
 bool LaunchKeeper::LeaseHolds() const {

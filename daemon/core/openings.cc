@@ -363,7 +363,7 @@ struct Openings::Made {
 // which a later daemon knows under which launch it acts.
 void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
   if (TakeUpFirst(opening, run, /*offline=*/false) || BringFirst(opening, run)) return;
-  TellIfNotAllKnown(*opening, run);
+  TellIfNotAllHeard(*opening, run);
   Inventory::Known before = run.inventory.WhatIsKnown();
   const local::Open& open = opening->open;
   auto make =
@@ -392,6 +392,7 @@ void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
         }();
         if (!made.status.ok() && made.lease.epoch != 0) {  // nobody will serve it
           made.lease.state = LeaseRecord::State::kEnded;
+          made.lease.what.clear();
           prefix->WriteLease(made.lease).IgnoreError();
         }
         return made;

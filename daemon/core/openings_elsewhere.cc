@@ -1,6 +1,7 @@
 // Openings that what is elsewhere has a say in: the newest launch is another daemon's, or other nodes' caches have what
 // this one lacks.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -193,6 +194,7 @@ bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch,
   context_.loop().After(
       std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, name = run.name, bringing, launch] {
         if (opening->bringing != bringing) return;
+        opening->told = true;
         context_.Warn(
             fmt::format("run {}: the launch begins before all was heard of what other nodes' caches have, to be "
                         "in time: what it begins from may be older than a step that one of them holds",
@@ -203,13 +205,37 @@ bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch,
 }
 
 // A launch never begins from an older step without a word.
-void Openings::TellIfNotAllKnown(const Opening& opening, const Run& run) const {
-  if (!opening.brought || opening.brought->others_known) return;
-  context_.Warn(fmt::format(
-      "run {}: no coordinator of its nodes was found, or some whom the one before it knew have not come, so "
-      "that not all of them may be known here: what the launch begins from may be older than a step that "
-      "one of them holds",
-      run.name));
+void Openings::TellIfNotAllHeard(const Opening& opening, const Run& run) const {
+  if (opening.told) return;
+  if (opening.brought && !opening.brought->others_known) {
+    context_.Warn(fmt::format(
+        "run {}: no coordinator of its nodes was found, or some whom the one before it knew have not come, so "
+        "that not all of them may be known here: what the launch begins from may be older than a step that "
+        "one of them holds",
+        run.name));
+  }
+  const std::vector<std::string> names = NotHeard(opening, run);
+  if (names.empty()) return;
+  context_.Warn(
+      fmt::format("run {}: what other nodes' caches have was not heard of {}: what the launch begins from may be "
+                  "older than a step that one of them holds",
+                  run.name, fmt::join(names, ", ")));
+}
+
+// Those who are known, and the node that made the newest launch, unless the lease of that says that it has left nothing
+// there.
+std::vector<std::string> Openings::NotHeard(const Opening& opening, const Run& run) const {
+  const OtherCaches::Brought brought = opening.brought.value_or(OtherCaches::Brought{});
+  std::vector<std::string> names = brought.NamesOfUnheard();
+  const std::optional<LaunchRecord>& newest = opening.prepared->newest;
+  if (!newest || newest->maker.cache.empty() || newest->maker.cache == context_.cache_id) return names;
+  const NodeId& maker = newest->maker.cache;
+  if (brought.heard.contains(maker) || brought.unheard.contains(maker)) return names;
+  const std::optional<LeaseSeen>& lease = opening.prepared->lease;
+  const bool left_nothing = lease && lease->record && lease->record->run == run.id &&
+                            lease->record->state == LeaseRecord::State::kEnded && lease->record->what.empty();
+  if (!left_nothing) names.push_back(fmt::format("{}, which made launch {}", DescribeMaker(*newest), newest->id));
+  return names;
 }
 
 void Openings::BroughtTo(const OpeningPtr& opening, std::uint32_t bringing, const OtherCaches::Brought& brought) {

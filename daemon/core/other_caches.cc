@@ -1,5 +1,6 @@
 #include "daemon/core/other_caches.h"
 
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstddef>
 #include <iterator>
 #include <limits>
+#include <ranges>
 #include <utility>
 
 #include "daemon/core/descriptor.h"
@@ -28,6 +30,7 @@ constexpr std::chrono::seconds kLooksAtLeast(3), kLooksAtMost(10);
 constexpr std::chrono::seconds kRanksComeWithin(5);
 constexpr std::chrono::seconds kLooksEvery(2);  // at the end: the pause doubles
 constexpr std::size_t kCandidatesMax = 64;      // the newest ones that others have
+constexpr std::size_t kNamesMax = 8;            // of nodes, in a message
 constexpr int kMissedMax = 16;                  // copies that turn out to be bad, or nodes that do not give them
 
 std::string NodeNameOf(const Member& member) {
@@ -44,6 +47,13 @@ bool CountsForNobody(const Dataset& dataset) {
 
 OtherCaches::OtherCaches(const Context& context, const Given& given, std::function<void()> on_change)
     : context_(context), given_(given), on_change_(std::move(on_change)) {}
+
+std::vector<std::string> OtherCaches::Brought::NamesOfUnheard() const {
+  std::vector<std::string> names;
+  std::ranges::copy(unheard | std::views::values | std::views::take(kNamesMax), std::back_inserter(names));
+  if (unheard.size() > kNamesMax) names.push_back(fmt::format("{} others", unheard.size() - kNamesMax));
+  return names;
+}
 
 std::string OtherCaches::TextOf(const Candidate& from) const {
   return fmt::format("run {}: dataset {} (step {}) in the cache of {}{}", given_.run_name, from.dataset.id,
@@ -88,6 +98,7 @@ void OtherCaches::LookFor(LaunchId launch, std::chrono::milliseconds at_least) {
   looks_until_ = context_.now() + at_least;
   ranks_until_ = context_.now() + kRanksComeWithin;
   pause_ = kAskEvery;
+  looked_.reset();
   bad_.clear();
   Look();
 }
@@ -118,6 +129,7 @@ void OtherCaches::MakeAnewWithout(const NodeId& node, DatasetId id, Then then) {
 
 void OtherCaches::Looked(const Brought& brought) {
   if (looking_ == 0) return;
+  looked_ = brought;
   if (context_.now() >= looks_until_ && brought.all_answered && !MoreMayCome()) return EndLook();
   const std::chrono::milliseconds pause = pause_;
   pause_ = std::min<std::chrono::milliseconds>(2 * pause_, kLooksEvery);
@@ -137,15 +149,33 @@ void OtherCaches::EndLookAt(std::chrono::milliseconds after) {
 void OtherCaches::EndLook() {
   if (looking_ == 0) return;
   context_.loop().Cancel(std::exchange(looking_, 0));
-  if (std::exchange(postponed_, false)) LookForRest(looked_for_);
+  // Of a launch that has just begun the opening has told it.
+  std::exchange(postponed_, false) ? LookForRest(looked_for_) : TellIfNotAllHeard();
   on_change_();
+}
+
+// A launch never goes on from an older step without a word.
+void OtherCaches::TellIfNotAllHeard() const {
+  std::vector<std::string> names;
+  if (!looked_) names.emplace_back("nobody was asked in time");
+  if (looked_ && !looked_->others_known) names.emplace_back("others may not be known here");
+  if (looked_) std::ranges::move(looked_->NamesOfUnheard(), std::back_inserter(names));
+  if (LacksParts()) names.emplace_back("nobody has told of parts of what would be restored");
+  if (names.empty()) return;
+  context_.Warn(fmt::format(
+      "run {}: launch {} goes on before all was heard of what other nodes' caches have ({}): what its ranks "
+      "restore may be older than a step that one of them holds",
+      given_.run_name, looked_for_, fmt::join(names, ", ")));
 }
 
 // Nodes whose ranks have not come again may not be known yet.
 bool OtherCaches::MoreMayCome() const {
   const Launch* const launch = given_.ledger.newest();
   if (launch == nullptr || launch->id != looked_for_) return false;
-  if (launch->from_record && launch->count(RankState::kUnknown) > 0) return true;
+  return (launch->from_record && launch->count(RankState::kUnknown) > 0) || LacksParts();
+}
+
+bool OtherCaches::LacksParts() const {
   return std::ranges::any_of(given_.ledger.InPlay(), [this](const auto& item) {
     const Dataset& dataset = *item.second;
     return dataset.in_cache() && dataset.unknown > 0 && IsWanted(dataset);
@@ -203,7 +233,9 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
   std::set<DatasetId> rejected;
   job->brought = {};
   job->brought.others_known = job->others_known;
+  const bool settles = !job->parts_only && !job->look;  // what is just becoming whole is waited for
   for (const auto& [member, missing, told] : holdings) {
+    if (!told.ok() || (settles && told->settling() > 0)) job->brought.unheard.emplace(member.node, NodeNameOf(member));
     job->brought.all_answered &= told.ok() || missing;
     if (!told.ok()) {
       spdlog::warn("run {}: what {} has in its cache: {}", given_.run_name, NodeNameOf(member),
@@ -214,12 +246,12 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
     settling |= told->settling() > 0;
     if (told->settling() == 0) job->brought.heard.insert(member.node);
   }
-  if (settling && !job->parts_only && !job->look && context_.now() < job->settled_by && !context_.quiescing()) {
+  if (settling && settles && context_.now() < job->settled_by && !context_.quiescing()) {
     context_.loop().After(kAskEvery, [this, job] { Ask(job); });
     return;
   }
   HearOfRejections(rejected);
-  if ((!job->parts_only && !job->look) || job->only != 0) NoteLostParts(holdings, job->only);
+  if (settles || job->only != 0) NoteLostParts(holdings, job->only);
   job->holdings = holdings;
   job->candidates = CandidatesOf(*job, rejected);
   Next(job);

@@ -71,11 +71,14 @@ class OtherCaches {
   struct Brought {
     LaunchId launch = 0;         // for whose sake they were asked
     std::set<NodeId> heard;      // have told what they hold, and nothing there was still becoming whole
+    std::map<NodeId, std::string> unheard = {};  // the others who are known, also if they are missing; by their names
     std::set<DatasetId> missed;  // that a launch would have chosen, and that could not be brought
     bool all_answered = true;    // who is known, and not missing
     bool others_known = true;    // Nodes::WhenAllKnown; else there may be more than those
     std::vector<MadeAnew> made;  // that no node had any more
     absl::Status why_not;        // why the last one that could not be brought was not
+
+    std::vector<std::string> NamesOfUnheard() const;  // the first ones, and how many others
   };
   using Then = std::function<void(const Brought&)>;
   // Asks the others, waits for what is just becoming whole there, and brings the newest checkpoint that a launch after
@@ -92,7 +95,8 @@ class OtherCaches {
   // A launch that a daemon before this one has made goes on here: what other nodes' caches have in parts, together with
   // this one, is looked for again, since only they know of it. Once for a launch; for three to ten seconds, until all
   // ranks have come again, every node that is known has answered, and nothing that would be chosen lacks parts. That
-  // time begins when this daemon knows the others (Nodes::WhenAllKnown).
+  // time begins when this daemon knows the others (Nodes::WhenAllKnown); what is brought for somebody else meanwhile
+  // does not prolong it. If it ends before all were heard, a warning says so.
   // REQUIRES: the prefix is in reach.
   void LookForParts(LaunchId launch);
   // The same, once more: parts of what the launch restores were found to be damaged or lost.
@@ -156,7 +160,9 @@ class OtherCaches {
   void Looked(const Brought& brought);
   void EndLookAt(std::chrono::milliseconds after);
   void EndLook();
+  void TellIfNotAllHeard() const;
   bool MoreMayCome() const;
+  bool LacksParts() const;
   void Ask(const JobPtr& job);
   void Answered(const JobPtr& job, const Nodes::Holdings& holdings);
   void HearOfRejections(const std::set<DatasetId>& rejected);
@@ -214,6 +220,7 @@ class OtherCaches {
   bool awaits_members_ = false;  // the others are not asked yet: it is waited until they are known
   bool look_asks_ = false;       // a look has begun, and nobody was asked yet since: its time begins then
   std::chrono::milliseconds pause_{0};
+  std::optional<Brought> looked_;  // what the look's last question has come to; none: nobody was asked yet
   std::set<DatasetId> bad_;  // found by it, and of no use
   TransferProgress progress_;
 };

@@ -45,7 +45,7 @@ absl::Status HowItEnded(const Run& run, DatasetId id, const OtherCaches::Brought
   if (!brought.why_not.ok()) return brought.why_not;
   if (!dataset) return NotFound("no node that answers has anything of dataset {} that could be made whole", id);
   return DataLoss("no node has ranks {} of dataset {}, and not enough is left of any redundancy set of theirs{}",
-                  LostRanks(*dataset), id, brought.all_answered ? "" : "; not all nodes have answered");
+                  LostRanks(*dataset), id, brought.unheard.empty() ? "" : "; not all nodes have answered");
 }
 
 admin::RebuildReply ReplyOf(const Run& run, DatasetId id, const OtherCaches::Brought& brought) {

@@ -42,7 +42,9 @@ struct LeaseRecord {
   std::uint32_t pid = 0;
   std::uint64_t term_ms = 0;  // at least 1
   State state = State::kLive;
-  std::string what;  // for messages: the sessions that live there, or the dataset that is being drained
+  // For messages: the sessions that live there, or the dataset that is being drained. Ended: what a restart would
+  // choose, and only caches have; empty: there is no such dataset.
+  std::string what;
 
   friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
 };

@@ -17,6 +17,7 @@ namespace cairn {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 using HomeRestartsTest = LaunchOverNodesTest;
@@ -80,6 +81,7 @@ TEST_F(HomeRestartsTest, AHomeThatWasJustStartedDoesNotWaitForeverForTheOthers) 
   EXPECT_SAYS(clients[0]->Latest(60'000), local::NOT_FOUND, "no checkpoint");
   EXPECT_GT(nodes.now() - begun, std::chrono::seconds(9));
   EXPECT_LT(nodes.now() - begun, std::chrono::seconds(20));
+  EXPECT_THAT(nodes[0].Warnings(), HasSubstr("nobody has told of parts of what would be restored"));
   EXPECT_NE(CodeOfReply(clients[0]->Next(rejecting)), local::OK);
 }
 

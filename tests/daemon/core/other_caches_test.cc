@@ -25,6 +25,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 TEST_F(OtherCachesTest, TheNewestComesAndNothingElse) {
   Put(*other_, 4);
@@ -81,6 +82,50 @@ TEST_F(OtherCachesTest, WhoHasSomethingThatDoesNotBecomeWholeHasNotBeenHeard) {
   ASSERT_TRUE(end->has_value());
   EXPECT_THAT((*end)->heard, IsEmpty()) << "its launch is to be waited for";
   ExpectHere(5);
+}
+
+TEST_F(OtherCachesTest, WhoeverWasNotHeardIsNamed) {
+  EXPECT_THAT(BringNow().unheard, IsEmpty());
+  other_->settles = 1 << 30;
+  const End settles = Bring();
+  Pass(std::chrono::seconds(12));
+  ASSERT_TRUE(settles->has_value());
+  EXPECT_THAT((*settles)->unheard, ElementsAre(Pair(kOtherNode, "n2 (10.0.0.2:17600)")))
+      << "it may have a newer one soon";
+  network_.Block("10.0.0.1:17600", "10.0.0.2:17600");
+  const End silent = Bring();
+  Pass(std::chrono::seconds(3));
+  ASSERT_TRUE(silent->has_value());
+  EXPECT_THAT((*silent)->unheard, ElementsAre(Pair(kOtherNode, "n2 (10.0.0.2:17600)")));
+  EXPECT_FALSE((*silent)->all_answered);
+  Pass(std::chrono::seconds(15));
+  const End missing = Bring();
+  Pass(std::chrono::seconds(3));
+  ASSERT_TRUE(missing->has_value());
+  EXPECT_THAT((*missing)->unheard, ElementsAre(Pair(kOtherNode, "n2 (10.0.0.2:17600)")));
+  EXPECT_TRUE((*missing)->all_answered) << "no look goes on for the sake of a node that is missing";
+}
+
+TEST_F(OtherCachesTest, OfManyWhoWereNotHeardAMessageNamesTheFirstAndCountsTheOthers) {
+  OtherCaches::Brought brought;
+  for (char c = 'a'; c < 'i'; ++c) brought.unheard[std::string(32, c)] = std::string("n") + c;
+  EXPECT_EQ(brought.NamesOfUnheard().size(), 8u);
+  for (char c = 'i'; c < 'l'; ++c) brought.unheard[std::string(32, c)] = std::string("n") + c;
+  EXPECT_EQ(brought.NamesOfUnheard().size(), 9u);
+  EXPECT_EQ(brought.NamesOfUnheard().back(), "3 others");
+}
+
+TEST_F(OtherCachesTest, ALookThatEndsBeforeAllWereHeardSaysSo) {
+  other_->settles = 1 << 30;  // of the launch that goes on: nobody waits for that here
+  run_->others.LookForParts(launch_);
+  Pass(std::chrono::seconds(4));
+  EXPECT_FALSE(run_->others.looking());
+  EXPECT_FALSE(Warned("before all was heard"));
+  network_.Block("10.0.0.1:17600", "10.0.0.2:17600");
+  run_->others.LookAgain(launch_);
+  Pass(std::chrono::seconds(13));
+  EXPECT_FALSE(run_->others.looking());
+  EXPECT_TRUE(Warned("before all was heard of what other nodes' caches have (n2 (10.0.0.2:17600))"));
 }
 
 TEST_F(OtherCachesTest, ADamagedCopyIsNotTaken) {

@@ -19,6 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr seconds kTerm(12), kSoon(4);  // sooner than a table is waited for
 constexpr std::uint64_t kOnThePrefix = 3, kNewest = 5;
@@ -81,6 +82,12 @@ class TakeOverTest : public RedundancyTest {
     nodes.network.Block(nodes[0].address(), nodes[node].address());
     nodes.network.Block(nodes[node].address(), nodes[0].address());
     PassFor(kTerm);
+  }
+  void EndInGoodOrder(int node) {
+    const auto ended = nodes[node].Quiesce();
+    ASSERT_TRUE(nodes.AdvanceUntil([&] { return ended->has_value(); }));
+    PassFor(milliseconds(500));  // then the others know it
+    nodes[node].Kill();
   }
   void GoesOnAfterSilences(int count) {
     ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
@@ -218,16 +225,13 @@ TEST_F(TakeOverTest, ACoordinatorThatIsThereOrHasEndedOrNeverWasCostsNothing) {
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.3"));
   EXPECT_LE(nodes.now() - began, kSoon) << "it is there";
   Close();
-  for (const int node : {1, 2, 3, 4}) {
-    const auto ended = nodes[node].Quiesce();
-    ASSERT_TRUE(nodes.AdvanceUntil([&] { return ended->has_value(); }));
-    nodes[node].Kill();
-  }
+  for (const int node : {1, 2, 3, 4}) ASSERT_NO_FATAL_FAILURE(EndInGoodOrder(node));
   nodes[0].Start();
   for (Rank rank = 0; rank < kMany; ++rank) moved_to[rank] = 0;
   const auto later = nodes.now();
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.4"));
   EXPECT_LE(nodes.now() - later, kSoon) << "it has ended; the node that made the launch is looked for";
+  EXPECT_THAT(nodes[0].Warnings(), Not(HasSubstr("not heard of")));
 }
 
 // Its daemons were killed with the job, long ago. That cannot be told from an outage of the prefix: they are waited
@@ -254,12 +258,24 @@ TEST_F(TakeOverTest, ANodeThatDoesNotReachThePrefixIsNotPassedOverInSilence) {
   nodes[1].PrefixHangs(false);
 }
 
+// --- Nodes that are not heard, though a coordinator is there ---
+
+TEST_F(TakeOverTest, AMissingNodeThatDoesNotAnswerIsWaitedForInBoundsAndNamed) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  nodes.network.Vanish(nodes[1].address());
+  PassFor(kTerm);
+  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), seconds(8));
+  EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr("not heard of " + nodes[1].host() + " (" + nodes[1].address()));
+}
+
 // Only the coordinator does not reach it.
 TEST_F(TakeOverTest, WhatAMissingNodeHasIsBroughtIfItAnswers) {
   ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
   CutOffFromTheCoordinator(1);
   EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), seconds(8));
   EXPECT_EQ(RestoreLatest().step, kNewest);
+  EXPECT_THAT(nodes[3].Warnings(), Not(HasSubstr("not heard of")));
 }
 
 TEST_F(TakeOverTest, PartsOfAMissingNodeAreReadIfItAnswers) {
@@ -269,6 +285,60 @@ TEST_F(TakeOverTest, PartsOfAMissingNodeAreReadIfItAnswers) {
   const Back back = RestoreLatest();
   EXPECT_EQ(back.step, kNewest);
   for (Rank rank = 0; rank < kMany; ++rank) EXPECT_EQ(back.ranks[rank].tier, local::TIER_PARTNER) << rank;
+}
+
+// Nobody knows its node any more.
+TEST_F(TakeOverTest, TheNodeThatMadeTheNewestLaunchAndHasLeftSomethingBehindIsNamed) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  ASSERT_NO_FATAL_FAILURE(EndInGoodOrder(1));
+  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), kSoon);
+  EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr("not heard of " + nodes[1].host() + " (process "));
+}
+
+TEST_F(TakeOverTest, ANodeThatHasEndedAndLeftNothingBehindIsNotNamed) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  ASSERT_EQ(nodes[1].Flush(newest).code(), local::OK);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return nodes[1].Status().runs(0).only_here() == 0; }));
+  nodes.Pass(seconds(1));
+  ASSERT_NO_FATAL_FAILURE(EndInGoodOrder(1));
+  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), kSoon);
+  EXPECT_EQ(RestoreLatest().step, kNewest);
+  EXPECT_THAT(nodes[3].Warnings(), Not(HasSubstr("not heard of")));
+}
+
+TEST_F(TakeOverTest, ANodeWhoseLaunchIsOverIsNamedIfItsCacheAloneHasTheNewestStep) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  PassFor(seconds(30));  // its ranks do not come again
+  ASSERT_NO_FATAL_FAILURE(EndInGoodOrder(1));
+  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), kSoon);
+  EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr("not heard of " + nodes[1].host() + " (process "));
+}
+
+TEST_F(TakeOverTest, ANodeWhoseLastStepWasRemovedWhenItsLaunchWasOverIsNotNamed) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  PassFor(seconds(30));
+  ASSERT_EQ(nodes[1].Remove(newest).code(), local::OK);
+  PassFor(seconds(1));
+  ASSERT_NO_FATAL_FAILURE(EndInGoodOrder(1));
+  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), kSoon);
+  EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+  EXPECT_THAT(nodes[3].Warnings(), Not(HasSubstr("not heard of")));
+}
+
+// Its launch has not ended.
+TEST_F(TakeOverTest, TheNodeThatMadeTheNewestLaunchAndWasLostLongAgoIsNamed) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  RanksAt(1, 1);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.1"));
+  nodes.network.Vanish(nodes[1].address());
+  nodes[1].Kill();
+  clients.clear();
+  PassFor(5 * kTerm);
+  OpenOnNewNodes("slurm:7.0.2", /*second=*/3);
+  EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr("not heard of " + nodes[1].host() + " (process "));
 }
 
 TEST_F(TakeOverTest, ARunOnOneNodeThatGoesOnOnAnotherWaitsForNobody) {

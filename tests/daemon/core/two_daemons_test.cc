@@ -106,6 +106,21 @@ TEST_P(TwoDaemonsTest, ALaunchThatWasClosedIsNotWaitedFor) {
   const local::Reply latest = two.Latest();
   ASSERT_SAYS(latest, local::OK, "");
   EXPECT_EQ(latest.latest().dataset(), id);
+  EXPECT_FALSE(second_.Warned("not heard of")) << "it has left nothing in its cache that the prefix lacks";
+}
+
+// There are no links between nodes here.
+TEST_P(TwoDaemonsTest, TheDaemonThatMadeTheNewestLaunchIsNamedIfItsCacheAloneHasACheckpoint) {
+  first_.config.flush.every = 0;
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  Make(one, 1, local::LOCAL);
+  ASSERT_SAYS(one.Close(), local::OK, "");
+  ASSERT_SAYS(two.Open({.key = "job.2"}), local::OK, "");
+  EXPECT_SAYS(two.Latest(), local::NOT_FOUND, "");
+  EXPECT_TRUE(second_.Warned("not heard of " + HostName()));
+  EXPECT_TRUE(second_.Warned("which made launch 1"));
 }
 
 TEST_P(TwoDaemonsTest, ADaemonThatIsGoneIsWaitedForOneTerm) {
