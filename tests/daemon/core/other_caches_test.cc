@@ -128,6 +128,32 @@ TEST_F(OtherCachesTest, ALookThatEndsBeforeAllWereHeardSaysSo) {
   EXPECT_TRUE(Warned("before all was heard of what other nodes' caches have (n2 (10.0.0.2:17600))"));
 }
 
+// It waits for its turn to ask, and not for ever: the bytes may take long.
+TEST_F(OtherCachesTest, WhatIsBroughtForSomebodyElseDoesNotProlongALook) {
+  Put(*other_, 5);
+  const auto pass_without_bytes = [this](std::chrono::milliseconds time) {
+    for (; time.count() > 0; time -= std::chrono::milliseconds(100)) {
+      while (by_hand_.strand.Step() || by_hand_.cache.Step() || by_hand_.prefix.Step()) {
+      }
+      by_hand_.Turn(std::chrono::milliseconds(100));
+    }
+  };
+  const End end = Bring();
+  pass_without_bytes(std::chrono::seconds(1));
+  EXPECT_EQ(other_->asked, 1);
+  run_->others.LookForParts(launch_);
+  pass_without_bytes(std::chrono::milliseconds(9'900));
+  EXPECT_TRUE(run_->others.looking());
+  pass_without_bytes(std::chrono::milliseconds(300));
+  EXPECT_FALSE(run_->others.looking());
+  EXPECT_TRUE(Warned("before all was heard of what other nodes' caches have (nobody was asked in time)"));
+  EXPECT_FALSE(end->has_value());
+  EXPECT_EQ(other_->asked, 1);
+  Pass(std::chrono::seconds(1));
+  EXPECT_TRUE(end->has_value());
+  ExpectHere(5);
+}
+
 TEST_F(OtherCachesTest, ADamagedCopyIsNotTaken) {
   Put(*other_, 5);
   other_->files->FlipBit(FileOf(5), 8 * 2'500'000);
