@@ -31,10 +31,6 @@ std::uint64_t RoundDown(std::uint64_t bytes) {
   return bytes / Image::kAlignment * Image::kAlignment;
 }
 
-void EraseOne(std::vector<std::uint64_t>& values, std::uint64_t value) {
-  values.erase(std::ranges::find(values, value));
-}
-
 // How long a client waits for its turn before it gets the reserve.
 std::chrono::nanoseconds Patience(std::chrono::nanoseconds usual) {
   return usual + usual / 4;
@@ -90,9 +86,8 @@ void ImageStore::Acquire(Wish wish) {
   const bool has_turn = !wish.takes_turn || wish.owner->out_.size() < kTakeTurns;
   if ((has_turn || MayUseReserve(wish)) && TakeIdle(wish)) return;
   if (!has_turn) return AwaitTurn(std::move(wish));
-  if (std::ranges::any_of(wish.owner->being_made_, [wanted](std::uint64_t bytes) { return bytes >= wanted; })) {
-    return Await(std::move(wish), true, "an image that is being made");
-  }
+  if (wish.making != 0) return Await(std::move(wish), false, "an image that is being made");
+  if (wish.owner->being_made_ >= wanted) return Await(std::move(wish), true, "an image that is being made");
   const std::uint64_t room = MakeRoom(*wish.owner, wanted);
   const std::uint64_t least = std::min({wanted, kRingBytesWanted, RoundDown(budget_.bytes_max())});
   if (room >= least) return Make(std::move(wish), std::min(wanted, room));
@@ -230,34 +225,36 @@ absl::StatusOr<std::shared_ptr<Image>> ImageStore::MakeImage(std::uint64_t bytes
 // Fresh memory may take seconds, in which another image of the session may come back: the wish waits for either.
 void ImageStore::Make(Wish wish, std::uint64_t bytes) {
   const ImageOwnerPtr owner = wish.owner;
-  const std::shared_ptr<Call> call = wish.call;
-  const std::uint64_t wanted = RoundUp(wish.bytes);
-  owner->being_made_.push_back(wanted);
-  Await(std::move(wish), true, "an image that is being made");
+  const std::uint64_t making = wish.making = ++last_making_;
+  ++owner->being_made_for_calls_;
+  Await(std::move(wish), false, "an image that is being made");
   context_.OnCache([this, bytes] { return MakeImage(bytes, nullptr); },
-                   [this, owner, call, bytes, wanted](const absl::StatusOr<std::shared_ptr<Image>>& image) {
-                     EraseOne(owner->being_made_, wanted);
-                     std::optional<Wish> wish = TakeWish(owner, *call);
-                     if (wish) {
+                   [this, owner, making, bytes](const absl::StatusOr<std::shared_ptr<Image>>& image) {
+                     --owner->being_made_for_calls_;
+                     if (std::optional<Wish> wish = TakeWish(making)) {
                        Made(*std::move(wish), bytes, image);
                      } else if (image.ok()) {
                        Release(owner, *image);  // the session's next checkpoint finds it
                      }
-                     RetryWishes();
                    });
 }
 
-std::optional<ImageStore::Wish> ImageStore::TakeWish(const ImageOwnerPtr& owner, const Call& call) {
-  const auto at =
-      std::ranges::find_if(wishes_, [&](const Wish& wish) { return wish.owner == owner && wish.call.get() == &call; });
+// None: another image was given, or nobody wants one any more.
+std::optional<ImageStore::Wish> ImageStore::TakeWish(std::uint64_t making) {
+  const auto at = std::ranges::find(wishes_, making, &Wish::making);
   if (at == wishes_.end()) return std::nullopt;
   Wish wish = std::move(*at);
   wishes_.erase(at);
-  WishesChanged();
+  wish.making = 0;
   return wish;
 }
 
 void ImageStore::Made(Wish wish, std::uint64_t bytes, const absl::StatusOr<std::shared_ptr<Image>>& image) {
+  if (image.ok() && wish.since != SteadyTime()) {  // it has lost its turn
+    const ImageOwnerPtr owner = wish.owner;
+    wishes_.push_back(std::move(wish));
+    return Release(owner, *image);
+  }
   if (image.ok()) return Give(wish, *image);
   const bool exhausted = absl::IsResourceExhausted(image.status());
   if (!exhausted || !wish.waits || wish.call->answered()) return wish.then(image);
@@ -429,7 +426,7 @@ void ImageStore::Prepare(const ImageOwnerPtr& owner) {
 }
 
 bool ImageStore::MayMakeAhead(const ImageOwner& owner, std::uint64_t bytes) const {
-  if (owner.gone_ || !owner.being_made_.empty() || context_.quiescing()) return false;
+  if (owner.gone_ || owner.being_made_ != 0 || owner.being_made_for_calls_ > 0 || context_.quiescing()) return false;
   // While wishes are tried again, those that have not been yet are not in the list.
   return budget_.used() + bytes <= budget_.bytes_max() && !*hurry_ && !Short();
 }
@@ -453,14 +450,14 @@ void ImageStore::MakeIfFree(const ImageOwnerPtr& owner, std::uint64_t bytes,
 // While the application computes. REQUIRES: MayMakeAhead.
 void ImageStore::MakeInPeace(const ImageOwnerPtr& owner, std::uint64_t bytes,
                              std::function<void(std::shared_ptr<Image> image)> then) {
-  owner->being_made_.push_back(bytes);
+  owner->being_made_ = bytes;
   auto make = [this, bytes, hurry = hurry_, &work = context_.env.pools.work] {
     std::chrono::milliseconds patience = kClientPatience;
     return MakeImage(bytes, [&] { work.GiveWayToClients(*hurry, patience); });
   };
   RunBlocking(context_.env.pools.images, context_.loop(), std::move(make),
-              [this, owner, bytes, then = std::move(then)](absl::StatusOr<std::shared_ptr<Image>> image) {
-                EraseOne(owner->being_made_, bytes);
+              [this, owner, then = std::move(then)](absl::StatusOr<std::shared_ptr<Image>> image) {
+                owner->being_made_ = 0;
                 if (image.ok()) owner->largest_ = std::max<std::uint64_t>(owner->largest_, (*image)->bytes().size());
                 // Without one the next checkpoint makes its own, or takes the kept one: nothing to report.
                 const bool made = image.ok();

@@ -45,7 +45,8 @@ class ImageOwner {
   std::chrono::nanoseconds usual_wait_{0};  // for a turn, of the last few checkpoints on average
   Loop::TimerId reserve_due_ = 0;           // then it has waited for longer than that
   bool reserve_tried_ = false;              // it was to be made during this wait
-  std::vector<std::uint64_t> being_made_;   // bytes of each image that is being made for it; of a ring, those wished
+  std::uint64_t being_made_ = 0;            // bytes of the image that is being made ahead of need; 0: none
+  int being_made_for_calls_ = 0;            // images that wishes of its wait for
   std::vector<std::shared_ptr<Image>> idle_;
   std::vector<std::weak_ptr<Image>> out_;  // on their way from the client to the cache
   std::weak_ptr<Image> read_ahead_;        // made by MakeIfFree, until it goes back
@@ -65,6 +66,7 @@ class ImageStore {
     bool waits = true;      // for room; false: kResourceExhausted
     bool for_room = false;  // what it waits for; the store's to say
     SteadyTime since{};     // it has waited for its turn since then; the store's to say
+    std::uint64_t making = 0;  // number of the image that is being made for it; 0: none; the store's to say
   };
 
   ImageStore(const Context& context, std::uint64_t bytes_max);
@@ -81,8 +83,9 @@ class ImageStore {
   void OwnerGone(const ImageOwnerPtr& owner);
 
   // `then` gets an image of at least the wished size, or a smaller one, to be used as a ring, when the budget is
-  // smaller; at once, or when there is room, and if it takes turns fewer than two of the session's are out. One that
-  // must be made first is given unless another of the session's comes back sooner. A client
+  // smaller; at once, or when there is room, and if it takes turns fewer than two of the session's are out. While
+  // one is being made for it, another of the session's may come back: that is given then, also the one that its last
+  // dataset keeps. A client
   // that is faster than the disk gets the third one, the reserve, only after it has waited for longer than usual: so
   // one slow write makes one wait longer by a quarter, and what the reserve has lent comes back over the next ones.
   // kResourceExhausted: never, or not now if it does not wait; kAborted: it was dropped (DropWishes).
@@ -152,7 +155,7 @@ class ImageStore {
   absl::StatusOr<std::shared_ptr<Image>> MakeImage(std::uint64_t bytes, const std::function<void()>& before_part);
   void Make(Wish wish, std::uint64_t bytes);
   void Made(Wish wish, std::uint64_t bytes, const absl::StatusOr<std::shared_ptr<Image>>& image);
-  std::optional<Wish> TakeWish(const ImageOwnerPtr& owner, const Call& call);
+  std::optional<Wish> TakeWish(std::uint64_t making);
   void Prepare(const ImageOwnerPtr& owner);
   void MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes);
   bool MayMakeAhead(const ImageOwner& owner, std::uint64_t bytes) const;
@@ -168,6 +171,7 @@ class ImageStore {
   std::multimap<std::pair<RunId, Rank>, ImageOwnerPtr> owners_;  // until OwnerGone
   std::map<RunId, KeptDatasets> kept_;  // no run is taken out: references to its datasets outlive a retry of wishes
   std::deque<Wish> wishes_;
+  std::uint64_t last_making_ = 0;
   bool told_not_held_ = false;
   // Somebody waits for room: what is made ahead gives way to nobody, since it may be wished for, or stand in its way.
   const std::shared_ptr<std::atomic<bool>> hurry_ = std::make_shared<std::atomic<bool>>(false);
