@@ -130,7 +130,7 @@ DrainFolder TakeTable(const toml::table& table, std::string_view name, std::vect
   return folder;
 }
 
-std::string Quoted(const std::string& text) {
+std::string TomlText(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\';
@@ -198,9 +198,9 @@ absl::StatusOr<std::vector<DrainFolder>> Resolved(std::vector<DrainFolder> folde
 std::string PrintDrains(const std::vector<DrainFolder>& folders) {
   std::string text;
   for (const DrainFolder& folder : folders) {
-    text += fmt::format("\n[[drain]]\nfrom = {}\nto = {}\nsettle = \"{}\"\nmarker = {}\n", Quoted(folder.from),
-                        Quoted(folder.to), folder.settle_ms ? FormatDuration(*folder.settle_ms) : "never",
-                        Quoted(folder.marker));
+    text += fmt::format("\n[[drain]]\nfrom = {}\nto = {}\nsettle = \"{}\"\nmarker = {}\n", TomlText(folder.from),
+                        TomlText(folder.to), folder.settle_ms ? FormatDuration(*folder.settle_ms) : "never",
+                        TomlText(folder.marker));
     text += fmt::format("delete_source = {}\ncheck = {}\nbandwidth = \"{}\"\nparallel = {}\nlook = \"{}\"\n",
                         folder.delete_source, folder.check, FormatRate(folder.bytes_per_s), folder.parallel,
                         FormatDuration(folder.look_ms));
