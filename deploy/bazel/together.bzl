@@ -4,9 +4,10 @@ Most of a compilation's time goes to headers, and to templates that its neighbou
 linked of parts, each of which includes up to ten sources of a folder. The libraries stay as they are: tests are linked
 of them, layers.py and includes.py judge them.
 
-A name in an anonymous namespace must differ from those of other sources that are compiled with it, unless it is a
-function that takes other types. If it does not, GCC says so ("redefinition", "ambiguous") and names both files: give it
-a name that says more, or put what both need into a header. A new source moves those behind it, so the two may be files
+A name in an anonymous namespace must differ from those of other sources that are compiled with it, and of the headers
+that these include. If it does not, GCC says so ("redefinition", "ambiguous") and names both files: give it a name that
+says more, or put what both need into a header. Of functions that take other types GCC says nothing: there, take care
+that no call could mean either. A new source moves those behind it, so the two may be files
 that nobody has touched. `bazel build //deploy/bazel:parts` tells without linking, `//deploy/bazel:client.cli` of one
 folder.
 """
