@@ -54,7 +54,8 @@ class Openings {
     bool left = false;                                 // the queue, while the prefix is still being asked
     std::optional<OtherCaches::Brought> brought = {};  // from other nodes' caches; none: they were not asked
     std::uint32_t bringing = 0;                        // so often: only the last is waited for
-    bool told = false;                                 // that it goes on before all were heard, to be in time
+    bool late = false;                                 // it goes on before that has ended, to be in time
+    std::vector<std::string> told = {};                // the last time, of what was not heard
     // What is only in the folder that is redundant itself was taken up, or what others' caches have was asked for;
     // without the prefix that is less, and does not count once it answers.
     enum class Asked : std::uint8_t { kNot, kOffline, kOnline };
@@ -118,7 +119,8 @@ class Openings {
   void Reattach(const OpeningPtr& opening, Run& run);
   void Join(const OpeningPtr& opening, Run& run);
   SteadyTime MustGoOn(const Opening& opening, const Run& run, bool offline) const;
-  void TellIfNotAllHeard(const Opening& opening, const Run& run) const;
+  void TellIfNotAllHeard(Opening& opening, const Run& run) const;
+  std::vector<std::string> WhatWasNotHeard(const Opening& opening, const Run& run) const;
   std::vector<std::string> NotHeard(const Opening& opening, const Run& run) const;
   bool TakeUpFirst(const OpeningPtr& opening, Run& run, bool offline);
   bool BringFirst(const OpeningPtr& opening, Run& run);

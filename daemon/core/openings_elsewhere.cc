@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "daemon/core/launch_keeper.h"
@@ -183,6 +184,7 @@ bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch,
   if (context_.env.peers == nullptr || (asked && !again)) return false;
   opening->brought_how = how;
   opening->ask_again = false;
+  opening->late = false;
   opening->call->WaitingFor(fmt::format("what other nodes' caches have of run {}", run.name));
   const std::uint32_t bringing = ++opening->bringing;
   End(opening);
@@ -191,35 +193,43 @@ bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch,
   };
   run.others.Bring({.launch = launch, .maker = maker, .offline = offline}, then);
   const SteadyTime::duration left = std::max(until - context_.now(), SteadyTime::duration(0));
-  context_.loop().After(
-      std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, name = run.name, bringing, launch] {
-        if (opening->bringing != bringing) return;
-        opening->told = true;
-        context_.Warn(
-            fmt::format("run {}: the launch begins before all was heard of what other nodes' caches have, to be "
-                        "in time: what it begins from may be older than a step that one of them holds",
-                        name));
-        BroughtTo(opening, bringing, {.launch = launch, .heard = {}, .missed = {}, .made = {}, .why_not = {}});
-      });
+  context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, bringing, launch] {
+    if (opening->bringing != bringing) return;
+    opening->late = true;
+    BroughtTo(opening, bringing, {.launch = launch, .heard = {}, .missed = {}, .made = {}, .why_not = {}});
+  });
   return true;
 }
 
-// A launch never begins from an older step without a word.
-void Openings::TellIfNotAllHeard(const Opening& opening, const Run& run) const {
-  if (opening.told) return;
+// A launch never begins from an older step without a word. Once, however often it is tried: the warnings that are kept
+// are few.
+void Openings::TellIfNotAllHeard(Opening& opening, const Run& run) const {
+  std::vector<std::string> texts = WhatWasNotHeard(opening, run);
+  if (texts.empty() || texts == opening.told) return;
+  Warn(texts);
+  opening.told = std::move(texts);
+}
+
+std::vector<std::string> Openings::WhatWasNotHeard(const Opening& opening, const Run& run) const {
+  constexpr std::string_view kSo = "what the launch begins from may be older than a step that one of them holds";
+  if (opening.late) {
+    return {fmt::format(
+        "run {}: the launch begins before all was heard of what other nodes' caches have, to be in time: {}", run.name,
+        kSo)};
+  }
+  std::vector<std::string> texts;
   if (opening.brought && !opening.brought->others_known) {
-    context_.Warn(fmt::format(
+    texts.push_back(fmt::format(
         "run {}: no coordinator of its nodes was found, or some whom the one before it knew have not come, so "
-        "that not all of them may be known here: what the launch begins from may be older than a step that "
-        "one of them holds",
-        run.name));
+        "that not all of them may be known here: {}",
+        run.name, kSo));
   }
   const std::vector<std::string> names = NotHeard(opening, run);
-  if (names.empty()) return;
-  context_.Warn(
-      fmt::format("run {}: what other nodes' caches have was not heard of {}: what the launch begins from may be "
-                  "older than a step that one of them holds",
-                  run.name, fmt::join(names, ", ")));
+  if (!names.empty()) {
+    texts.push_back(fmt::format("run {}: what other nodes' caches have was not heard of {}: {}", run.name,
+                                fmt::join(names, ", "), kSo));
+  }
+  return texts;
 }
 
 // Those who are known, and the node that made the newest launch, unless the lease of that says that it has left nothing

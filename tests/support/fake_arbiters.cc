@@ -19,6 +19,10 @@ class FakeArbiter final : public Arbiter {
     {
       const absl::MutexLock lock(&service_.mutex_);
       CAIRN_RETURN_IF_ERROR(Reach());
+      if (service_.refuses_) {
+        ++service_.refused_;
+        return ArbiterIsSilent(service_.where() + ": no answer");
+      }
       winner = service_.values_.try_emplace(stem_ + name, bytes).first->second;
     }
     const absl::Status copied = folder_->Create(name, winner);
@@ -93,6 +97,16 @@ absl::Status FakeArbiters::Reach() const {
 void FakeArbiters::SetDown(bool down) {
   const absl::MutexLock lock(&mutex_);
   down_ = down;
+}
+
+void FakeArbiters::RefuseRecords(bool refuse) {
+  const absl::MutexLock lock(&mutex_);
+  refuses_ = refuse;
+}
+
+int FakeArbiters::refused() const {
+  const absl::MutexLock lock(&mutex_);
+  return refused_;
 }
 
 void FakeArbiters::Erase(const RunId& run, const std::string& name) {

@@ -26,6 +26,9 @@ class FakeArbiters final : public Arbiters {
                                                 const ArbiterRecord& record) const override;
 
   void SetDown(bool down);
+  // Whoever would make a record gets no answer; all else goes on.
+  void RefuseRecords(bool refuse);
+  int refused() const;  // so often
   void Erase(const RunId& run, const std::string& name);
   bool Has(const RunId& run, const std::string& name) const;
   // Another node was first, and died before it came to the prefix.
@@ -35,6 +38,8 @@ class FakeArbiters final : public Arbiters {
   friend class FakeArbiter;
   mutable absl::Mutex mutex_;
   bool down_ ABSL_GUARDED_BY(mutex_) = false;
+  bool refuses_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable int refused_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);  // by "<run>/<name>"
 };
 

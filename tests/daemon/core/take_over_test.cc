@@ -150,12 +150,12 @@ class TakeOverTest : public RedundancyTest {
     OpenMany(key);
     return std::chrono::duration_cast<milliseconds>(nodes.now() - began);
   }
-  // The first rank, on node 3.
-  std::uint64_t SendOpen(std::uint32_t deadline_ms) {
-    clients.push_back(std::make_unique<FakeClient>(nodes[3]));
+  // The first rank.
+  std::uint64_t SendOpen(std::uint32_t deadline_ms, int node = 3) {
+    clients.push_back(std::make_unique<FakeClient>(nodes[node]));
     local::Request request;
     request.set_deadline_ms(deadline_ms);
-    request.mutable_open()->set_prefix(nodes[3].prefix());
+    request.mutable_open()->set_prefix(nodes[node].prefix());
     request.mutable_open()->set_nranks(kMany);
     request.mutable_open()->set_launch_key("slurm:7.0.1");
     return clients[0]->Send(std::move(request));
@@ -473,6 +473,21 @@ TEST_F(TakeOverTest, AnOpeningThatCannotWaitSoLongSaysThatItsStepMayBeOlder) {
   const std::uint64_t call = SendOpen(10'000);
   ASSERT_SAYS(clients[0]->Next(call), local::OK, "");
   EXPECT_THAT(nodes[3].Warnings(), HasSubstr("begins before all was heard"));
+}
+
+// It would have begun without the prefix before the others were heard. Then the prefix answered, and they are asked
+// again.
+TEST_F(TakeOverTest, WhatWasNotHeardInTimeAndWasThenIsNotTold) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.lease.term_ms = 9'000;
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  nodes.network.Block(nodes[1].address(), nodes[2].address());
+  nodes[1].PrefixHangs(true);
+  const std::uint64_t call = SendOpen(60'000, /*node=*/1);
+  PassFor(milliseconds(2200));  // others are being asked, for 2 s; the lease holds for 7.5 s to 9 s
+  nodes[1].PrefixHangs(false);
+  ASSERT_SAYS(clients[0]->Next(call), local::OK, "");
+  EXPECT_THAT(nodes[1].Warnings(), HasSubstr("not heard of " + nodes[2].host()));
+  EXPECT_THAT(nodes[1].Warnings(), Not(HasSubstr("begins before all was heard")));
 }
 
 // A node that has served the run may begin without the prefix: no sooner and no later than with a coordinator.

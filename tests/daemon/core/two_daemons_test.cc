@@ -1,6 +1,7 @@
 // Two daemons, each with a cache of its own, at one prefix: one line of checkpoints comes of it. design.md, "Identity".
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -271,6 +272,24 @@ TEST_P(ServiceTest, OneThatIsDownHoldsUpOpeningsAndNothingElse) {
   ASSERT_SAYS(one.Close(), local::OK, "");
   service_.SetDown(false);
   EXPECT_SAYS(two.Next(waiting), local::OK, "");
+}
+
+TEST_P(ServiceTest, HoweverOftenALaunchIsTriedItIsToldOnceWhoWasNotHeard) {
+  first_.config.flush.every = 0;
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  Make(one, 1, local::LOCAL);
+  ASSERT_SAYS(one.Close(), local::OK, "");
+  service_.RefuseRecords(true);
+  const std::uint64_t waiting = SendOpen(two, "job.2", 60'000);
+  ASSERT_TRUE(second_.Eventually([this] { return service_.refused() >= 4; }));
+  service_.RefuseRecords(false);
+  ASSERT_SAYS(two.Next(waiting), local::OK, "");
+  const admin::StatusReply status = second_.Status();
+  EXPECT_EQ(
+      std::ranges::count_if(status.warnings(), [](const std::string& w) { return w.find("not heard of") != w.npos; }),
+      1);
 }
 
 // It is on the prefix, with the base of whoever comes after, before anybody works under a later one.
