@@ -233,11 +233,14 @@ std::vector<std::string> Openings::WhatWasNotHeard(const Opening& opening, const
 }
 
 // Those who are known, and the node that made the newest launch, unless the lease of that says that it has left nothing
-// there.
+// there. Without the prefix that node is this one, and what the prefix said before may be of an older launch.
 std::vector<std::string> Openings::NotHeard(const Opening& opening, const Run& run) const {
   const OtherCaches::Brought brought = opening.brought.value_or(OtherCaches::Brought{});
   std::vector<std::string> names = brought.NamesOfUnheard();
+  if (!opening.prepared) return names;
   const std::optional<LaunchRecord>& newest = opening.prepared->newest;
+  const Launch* const known = run.ledger.newest();
+  if (newest && known != nullptr && known->id > newest->id) return names;
   if (!newest || newest->maker.cache.empty() || newest->maker.cache == context_.cache_id) return names;
   const NodeId& maker = newest->maker.cache;
   if (brought.heard.contains(maker) || brought.unheard.contains(maker)) return names;

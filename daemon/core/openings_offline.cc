@@ -136,6 +136,7 @@ bool Openings::MayBeginOffline(const Opening& opening, const Run& run) const {
 }
 
 void Openings::BeginOffline(const OpeningPtr& opening, Run& run) {
+  TellIfNotAllHeard(*opening, run);
   const Launch& newest = *run.ledger.newest();
   const local::Open& open = opening->open;
   const ProvisionalLaunch launch{.id = newest.id + 1,

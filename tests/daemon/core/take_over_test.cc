@@ -504,5 +504,28 @@ TEST_F(TakeOverTest, WithoutThePrefixALaunchBeginsAsAlways) {
   nodes[1].PrefixHangs(false);
 }
 
+TEST_F(TakeOverTest, ALaunchThatBeginsWithoutThePrefixNamesWhoWasNotHeard) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  nodes.network.Vanish(nodes[2].address());
+  nodes[1].PrefixHangs(true);
+  RanksAt(1, 1);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.1"));
+  EXPECT_THAT(nodes[1].Warnings(), HasSubstr("begins without it"));
+  EXPECT_THAT(nodes[1].Warnings(), HasSubstr("not heard of " + nodes[2].host()));
+  nodes[1].PrefixHangs(false);
+}
+
+TEST_F(TakeOverTest, ALaunchThatMustBeginWithoutThePrefixBeforeAllWereHeardSaysSo) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.lease.term_ms = 9'000;
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  nodes.network.Block(nodes[1].address(), nodes[2].address());
+  nodes[1].PrefixHangs(true);
+  RanksAt(1, 1);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.1"));
+  EXPECT_THAT(nodes[1].Warnings(), HasSubstr("begins without it"));
+  EXPECT_THAT(nodes[1].Warnings(), HasSubstr("begins before all was heard"));
+  nodes[1].PrefixHangs(false);
+}
+
 }  // namespace
 }  // namespace cairn
