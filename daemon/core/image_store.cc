@@ -151,7 +151,9 @@ bool ImageStore::Short() const {
 // What holds the others has a maximum, or does not answer. Said once in the daemon's life: it may come and go.
 void ImageStore::TellIfNotHeld(const Image& image) {
   if (!context_.env.deposits || image.has_label() || std::exchange(told_not_held_, true)) return;
-  context_.Warn("some of what is only captured is lost if this daemon is killed: nobody holds more images for it");
+  context_.Warn(
+      "a checkpoint that is captured, and not in the cache yet, is lost if this daemon is killed now: the supervisor "
+      "holds no more memory for this user");
 }
 
 void ImageStore::Give(Wish& wish, std::shared_ptr<Image> image) {
@@ -250,7 +252,7 @@ std::optional<ImageStore::Wish> ImageStore::TakeWish(std::uint64_t making) {
 }
 
 void ImageStore::Made(Wish wish, std::uint64_t bytes, const absl::StatusOr<std::shared_ptr<Image>>& image) {
-  if (image.ok() && wish.since != SteadyTime()) {  // it has lost its turn
+  if (image.ok() && wish.takes_turn && wish.owner->out_.size() >= kTakeTurns) {  // it has lost its turn
     const ImageOwnerPtr owner = wish.owner;
     wishes_.push_back(std::move(wish));
     return Release(owner, *image);

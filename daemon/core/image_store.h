@@ -85,9 +85,9 @@ class ImageStore {
   // `then` gets an image of at least the wished size, or a smaller one, to be used as a ring, when the budget is
   // smaller; at once, or when there is room, and if it takes turns fewer than two of the session's are out. While
   // one is being made for it, another of the session's may come back: that is given then, also the one that its last
-  // dataset keeps. A client
-  // that is faster than the disk gets the third one, the reserve, only after it has waited for longer than usual: so
-  // one slow write makes one wait longer by a quarter, and what the reserve has lent comes back over the next ones.
+  // dataset keeps. A client that is faster than the disk gets the third one, the reserve, only after it has waited for
+  // longer than usual: so one slow write makes one wait longer by a quarter, and what the reserve has lent comes back
+  // over the next ones.
   // kResourceExhausted: never, or not now if it does not wait; kAborted: it was dropped (DropWishes).
   void Acquire(Wish wish);
   void DropWishes(const ImageOwnerPtr& owner, std::uint64_t call = 0);  // 0: all calls

@@ -147,13 +147,8 @@ void DepositDesk::LetGoOfAll(uid_t user, HeldDeposits& held) {
 }
 
 absl::StatusOr<std::uint64_t> DepositDesk::TakeBack(HeldDeposits& held, GivenDeposit given) {
-  const absl::StatusOr<SealedMemory> memory = LookAtMemory(given.fd.get());
   absl::StatusOr<std::uint64_t> added = held.Add(std::move(given.fd));
   if (added.ok()) told_.emplace(given.user, *added);
-  if (!added.ok() && memory.ok() && !absl::IsAlreadyExists(added.status())) {
-    pending_.emplace(given.user, memory->inode);
-    TellPending();
-  }
   return added;
 }
 

@@ -14,10 +14,10 @@
 
 namespace cairn {
 
-// Begins the next life; its number is durable when this returns. It is above that of the last one in the record, and at
-// least the time in microseconds since the epoch, so that a record which was lost or damaged costs nothing unless the
-// clock was set back as well. So a full disk, which does not take the record, is a warning only. A damaged record is
-// written over. Blocks on disk.
+// Begins the next life. Its number is durable when this returns, unless the disk is full, which is a warning only: it
+// is above that of the last one in the record, and at least the time in microseconds since the epoch, so that a record
+// which was lost or damaged costs nothing unless the clock was set back as well. A damaged record is written over.
+// Blocks on disk.
 // REQUIRES: OpenNode has returned this node (node_identity.h); the caller holds the lock of the cache.
 absl::StatusOr<std::uint64_t> BeginLife(Disk& disk, const std::string& cache, std::string_view user,
                                         std::vector<std::string>* warnings);

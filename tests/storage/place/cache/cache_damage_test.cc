@@ -178,7 +178,6 @@ TEST_F(CacheFolderTest, AFullDiskFailsTheDatasetAndNotTheFolder) {
   EXPECT_EQ(WholeIds(load), Ids({1, 3}));
 }
 
-// The entry may have reached the disk, or not: whoever removes the dataset then takes it away for certain.
 // What is whole is served, and what is not goes, though nothing can be written.
 TEST_F(CacheFolderTest, AFullDiskKeepsNothingFromBeingLoaded) {
   auto folder = Open();
@@ -201,6 +200,7 @@ TEST_F(CacheFolderTest, AFullDiskKeepsNothingFromBeingLoaded) {
   EXPECT_EQ(WholeIds(again), Ids({1, 2}));
 }
 
+// The entry may have reached the disk, or not: whoever removes the dataset then takes it away for certain.
 TEST_F(CacheFolderTest, AnEntryThatFailedIsNotLeftBehind) {
   for (const FakeOp op : {FakeOp::kRename, FakeOp::kSyncDirectory}) {
     FakeDisk fresh;
