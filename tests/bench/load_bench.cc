@@ -65,6 +65,8 @@ struct Times {
   double call = 0;
   double compute = 0;  // the phase after it
   double local = 0;    // of a checkpoint; 0: not before the next call
+  int block = 0;       // which call it was, from 1
+  int of_block = 0;
 };
 
 struct Shared {
@@ -178,7 +180,9 @@ Times Hear(const Options& options, Shared* shared) {
   Times all;
   for (int rank = 0; rank < options.ranks; ++rank) {
     const Times& one = shared->times[rank];
-    all = {std::max(all.call, one.call), std::max(all.compute, one.compute), std::max(all.local, one.local)};
+    all.call = std::max(all.call, one.call);
+    all.compute = std::max(all.compute, one.compute);
+    all.local = std::max(all.local, one.local);
   }
   pthread_barrier_wait(&shared->barrier);
   return all;
@@ -198,6 +202,8 @@ void OneBlock(const Options& options, const Daemon& daemon, Shared* shared, int 
       pthread_barrier_wait(&shared->barrier);
       if (call == options.settle) settled = daemon.CpuSecondsSoFar();
       (of_copies ? copies : calls).push_back(Hear(options, shared));
+      (of_copies ? copies : calls).back().block = block + 1;
+      (of_copies ? copies : calls).back().of_block = call + 1;
     }
     if (!of_copies) series.settled_cpu_seconds += daemon.CpuSecondsSoFar() - settled;
     if (!of_copies) pthread_barrier_wait(&shared->barrier);  // all is on the prefix
@@ -282,6 +288,18 @@ double MedianLocal(const Series& series) {
   return seen.empty() ? 0 : Percentile(seen, 0.5);
 }
 
+// Where the longest ones were: at the beginning of a launch, or anywhere?
+std::string Longest(std::vector<Times> calls) {
+  constexpr std::size_t kNamed = 8;
+  std::ranges::sort(calls, std::greater(), &Times::call);
+  calls.resize(std::min(calls.size(), kNamed));
+  std::vector<std::string> names;
+  for (const Times& one : calls) {
+    names.push_back(fmt::format("{:.0f} ms (block {}, call {})", one.call * 1e3, one.block, one.of_block));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 void Print(const Options& options, const Series& series) {
   const std::string what = fmt::format("{} x {} MiB every {} ms", options.ranks, options.mib, options.interval_ms);
   PrintRatios(what + ", first call", series.first, "memcpy");
@@ -297,6 +315,7 @@ void Print(const Options& options, const Series& series) {
   for (const double call : ours) sum += call;
   fmt::print("  mean of ours {:.1f} ms, the longest {:.2f} x that\n", sum / static_cast<double>(ours.size()) * 1e3,
              Percentile(ours, 1) * static_cast<double>(ours.size()) / sum);
+  fmt::print("  the longest: {}\n  of memcpy: {}\n", Longest(series.calls), Longest(series.copies));
   const double gb_settled = static_cast<double>(options.bytes()) * options.ranks * options.blocks * options.calls / 1e9;
   fmt::print("  to local after {:.0f} ms in the median; daemon: {:.3f} CPU s per GB, {:.3f} once its images are made\n",
              MedianLocal(series) * 1e3, series.cpu_per_gb, series.settled_cpu_seconds / gb_settled);
