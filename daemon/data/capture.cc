@@ -69,8 +69,8 @@ class CaptureImpl final : public Capture, public HashPartner {
   void Abort() override;
 
   bool Claim(HashPart& part, std::size_t lanes_max) override;
-  void Publish(HashPart& part) override;
-  void TakeBack(HashPart& part) override;
+  void Publish(const HashPart& part) override;
+  void GiveBack(const HashPart& part) override;
   bool NoMore() const override { return stopping_; }
   void HashingFailed(const absl::Status& why) override { FailUnless(why); }
 
@@ -130,8 +130,8 @@ class CaptureImpl final : public Capture, public HashPartner {
 
   HashQueue hashes_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<BlockDigests> digests_ ABSL_GUARDED_BY(mutex_);  // null: none are made, or not yet
-  std::size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;                   // posted or running, not voided
-  std::size_t jobs_unclaimed_ ABSL_GUARDED_BY(mutex_) = 0;         // of these, with nothing claimed yet
+  std::size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;                   // posted or running
+  std::size_t jobs_unclaimed_ ABSL_GUARDED_BY(mutex_) = 0;         // of these, not begun
 
   WriteQueue writes_ ABSL_GUARDED_BY(mutex_);
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
@@ -262,12 +262,14 @@ void CaptureImpl::PostHashing() {
 
 bool CaptureImpl::Claim(HashPart& part, std::size_t lanes_max) {
   const absl::MutexLock lock(&mutex_);
-  if (part.voided) return false;
-  part.claimed = true;
-  part.posted ? --jobs_unclaimed_ : ++jobs_;
+  if (part.posted) {  // the job that was posted begins
+    --jobs_unclaimed_;
+    --jobs_;
+  }
   if (!stopping_) part.work = hashes_.Claim(lanes_max);
-  if (part.work.claims.empty()) --jobs_;
-  return !part.work.claims.empty();
+  if (part.work.claims.empty()) return false;
+  ++jobs_;
+  return true;
 }
 
 // It ends at once, unless something else of it is still under way.
@@ -278,11 +280,10 @@ void CaptureImpl::FailUnless(const absl::Status& status) {
   Settle();
 }
 
-void CaptureImpl::Publish(HashPart& part) {
+void CaptureImpl::Publish(const HashPart& part) {
   const absl::MutexLock lock(&mutex_);
-  if (part.voided || stopping_) return;
-  part.published = true;
   --jobs_;
+  if (stopping_) return;
   for (const std::size_t window : hashes_.Publish(part.work)) writes_.Hashed(window);
   PostHashing();
   PostWriting();
@@ -290,12 +291,9 @@ void CaptureImpl::Publish(HashPart& part) {
   Settle();
 }
 
-void CaptureImpl::TakeBack(HashPart& part) {
+void CaptureImpl::GiveBack(const HashPart& part) {
   const absl::MutexLock lock(&mutex_);
-  if (part.published || part.voided) return;
-  part.voided = true;
-  if (!part.claimed) --jobs_unclaimed_;
-  if (!part.claimed || !part.work.claims.empty()) --jobs_;
+  --jobs_;
   hashes_.GiveBack(part.work);
   PostHashing();
 }

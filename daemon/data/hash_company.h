@@ -8,7 +8,6 @@
 #include <absl/status/status.h>
 #include <absl/synchronization/mutex.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,28 +18,22 @@
 
 namespace cairn {
 
-// What a job takes of one partner. It works on copies: one that starves on an idle thread is voided, others do its
-// work, and its results do not count. All but `work`, which is the job's own once it is claimed, is the partner's to
-// guard.
+// What a job takes of one partner.
 struct HashPart {
-  std::atomic<bool> voided{false};
   bool posted = false;  // taken by a job that the partner has asked for
-  bool claimed = false;
-  bool published = false;
-  HashWork work;
+  HashWork work;        // none: nothing is claimed
 };
 
 // Whose bytes are hashed. Any thread.
 class HashPartner {
  public:
   virtual ~HashPartner() = default;
-  // Takes work for so many lanes. False: there is none, or the part is voided; neither Publish nor TakeBack follows
-  // then.
+  // Takes work for so many lanes. False: there is none, and neither Publish nor GiveBack follows then. One that throws
+  // has taken none.
   virtual bool Claim(HashPart& part, std::size_t lanes_max) = 0;
-  virtual void Publish(HashPart& part) = 0;
-  // Its work is to be done by others, whatever becomes of it. Nothing if it is published.
-  virtual void TakeBack(HashPart& part) = 0;
-  virtual bool NoMore() const = 0;  // nobody wants the results any more
+  virtual void Publish(const HashPart& part) = 0;
+  virtual void GiveBack(const HashPart& part) = 0;  // it is not hashed: others are to do it
+  virtual bool NoMore() const = 0;                  // nobody wants the results any more
   virtual void HashingFailed(const absl::Status& why) = 0;
 };
 

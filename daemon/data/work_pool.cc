@@ -3,13 +3,15 @@
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
 #include <absl/time/time.h>
-#include <sched.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <deque>
-#include <list>
+#include <map>
+#include <optional>
+#include <ranges>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -22,14 +24,15 @@
 namespace cairn {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 struct Shared {
-  enum Kind { kOrdinary, kIdle, kWaiter, kKinds };
-  struct Job {
-    std::function<void()> run, rescue;
-  };
+  enum Kind { kWorker, kWaiter, kKinds };
+  using Job = std::function<void()>;
   using Queue = std::deque<Job>;
 
-  const std::size_t per_kind;
+  const std::size_t workers;
+  const std::size_t cores;
 
   absl::Mutex mutex;
   std::array<absl::CondVar, kKinds> work;  // for the threads of each kind
@@ -37,21 +40,32 @@ struct Shared {
   absl::CondVar no_holds;
   Queue jobs ABSL_GUARDED_BY(mutex);
   Queue waiting_jobs ABSL_GUARDED_BY(mutex);
-  std::list<std::function<void()>> rescues ABSL_GUARDED_BY(mutex);  // of the jobs on idle threads
-  std::size_t holds ABSL_GUARDED_BY(mutex) = 0;
+  std::map<std::uint64_t, Clock::time_point> holds ABSL_GUARDED_BY(mutex);  // by number: when each began
+  std::uint64_t last_hold ABSL_GUARDED_BY(mutex) = 0;
+  std::size_t working ABSL_GUARDED_BY(mutex) = 0;  // jobs that run on workers
   std::size_t running ABSL_GUARDED_BY(mutex) = 0;  // jobs of any kind: they may still post
   std::size_t waiters ABSL_GUARDED_BY(mutex) = 0;
   std::size_t waiters_free ABSL_GUARDED_BY(mutex) = 0;
   bool ended ABSL_GUARDED_BY(mutex) = false;
   std::vector<std::thread> threads ABSL_GUARDED_BY(mutex);
 
-  explicit Shared(std::size_t threads_of_each_kind) : per_kind(threads_of_each_kind) {}
+  Shared(std::size_t workers_at_all, std::size_t cores_at_all) : workers(workers_at_all), cores(cores_at_all) {}
 
   Queue& QueueOf(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return kind == kWaiter ? waiting_jobs : jobs; }
 
+  // Until when no worker may begin a job; none: any may. Each client that copies has a core, and jobs have the others.
+  std::optional<Clock::time_point> HeldBackUntil() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (working + holds.size() < cores) return std::nullopt;
+    std::size_t taken = working;
+    for (const auto& [number, begun] : std::views::reverse(holds)) {  // the youngest first
+      if (begun + WorkPool::kHoldsBackFor <= Clock::now()) return std::nullopt;
+      if (++taken >= cores) return begun + WorkPool::kHoldsBackFor;
+    }
+    return std::nullopt;
+  }
+
   bool MayTake(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (QueueOf(kind).empty()) return false;
-    return kind == kWaiter || (holds > 0) == (kind == kIdle);
+    return !QueueOf(kind).empty() && (kind == kWaiter || !HeldBackUntil());
   }
 
   bool Drained() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -76,54 +90,49 @@ struct Shared {
 
   void AddJob(Job job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     jobs.push_back(std::move(job));
-    work[holds > 0 ? kIdle : kOrdinary].Signal();
+    work[kWorker].Signal();
   }
 
-  void BeginHold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (++holds == 1) work[kIdle].SignalAll();
+  std::uint64_t BeginHold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    holds.emplace(++last_hold, Clock::now());
+    return last_hold;
   }
 
-  void EndHold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (--holds > 0) return;
-    no_holds.SignalAll();
-    for (std::function<void()>& rescue : rescues) {
-      if (rescue == nullptr) continue;
-      jobs.push_front({std::move(rescue), nullptr});
-      rescue = nullptr;
-    }
-    work[kOrdinary].SignalAll();
+  void EndHold(std::uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    holds.erase(number);
+    if (holds.empty()) no_holds.SignalAll();
+    if (!jobs.empty()) work[kWorker].SignalAll();
+  }
+
+  // Until there may be something to do.
+  void Await(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const auto until = kind == kWorker && !jobs.empty() ? HeldBackUntil() : std::nullopt;
+    if (!until) return work[kind].Wait(&mutex);
+    work[kind].WaitWithTimeout(&mutex, absl::FromChrono(*until - Clock::now()));
   }
 
   // Takes a job and runs it, for which the lock is let go.
   void RunOne(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const std::size_t works = kind == kWorker ? 1 : 0;
     Job job = std::move(QueueOf(kind).front());
     QueueOf(kind).pop_front();
     ++running;
-    const auto rescue = kind == kIdle ? rescues.insert(rescues.end(), std::move(job.rescue)) : rescues.end();
+    working += works;
     mutex.Unlock();
-    const absl::Status ran = Caught(job.run);
+    const absl::Status ran = Caught(job);
     if (!ran.ok()) spdlog::error("a job of a pool failed: {}", MessageOf(ran));
-    job = {};  // what it holds ends outside of the lock
+    job = nullptr;  // what it holds ends outside of the lock
     mutex.Lock();
-    if (rescue != rescues.end()) {
-      job.rescue = std::move(*rescue);
-      rescues.erase(rescue);
-      mutex.Unlock();
-      job = {};
-      mutex.Lock();
-    }
+    working -= works;
     --running;
     if (Drained()) drained.SignalAll();
   }
 
   void Run(Kind kind) ABSL_LOCKS_EXCLUDED(mutex) {
-    // A refusal leaves an ordinary thread, which is slower for the client but right.
-    const sched_param no_priority{};
-    if (kind == kIdle) sched_setscheduler(0, SCHED_IDLE, &no_priority);
     const absl::MutexLock lock(&mutex);
     while (true) {
       waiters_free += kind == kWaiter ? 1 : 0;
-      while (!ended && !MayTake(kind)) work[kind].Wait(&mutex);
+      while (!ended && !MayTake(kind)) Await(kind);
       waiters_free -= kind == kWaiter ? 1 : 0;
       if (!MayTake(kind)) return;
       RunOne(kind);
@@ -133,19 +142,17 @@ struct Shared {
 
 class ThreadWorkPool final : public WorkPool {
  public:
-  explicit ThreadWorkPool(std::size_t threads) : shared_(std::max<std::size_t>(threads, 1)) {
+  ThreadWorkPool(std::size_t threads, std::size_t cores)
+      : shared_(std::max<std::size_t>(threads, 1), std::max<std::size_t>(cores, 1)) {
     const absl::MutexLock lock(&shared_.mutex);
-    for (std::size_t i = 0; i < shared_.per_kind; ++i) {
-      shared_.AddThread(Shared::kOrdinary);
-      shared_.AddThread(Shared::kIdle);
-    }
+    for (std::size_t i = 0; i < shared_.workers; ++i) shared_.AddThread(Shared::kWorker);
   }
 
   ~ThreadWorkPool() override {
     std::vector<std::thread> threads;
     {
       const absl::MutexLock lock(&shared_.mutex);
-      CAIRN_CHECK(shared_.holds == 0);
+      CAIRN_CHECK(shared_.holds.empty());
       while (!shared_.Drained()) shared_.drained.Wait(&shared_.mutex);
       shared_.ended = true;
       threads.swap(shared_.threads);
@@ -154,36 +161,36 @@ class ThreadWorkPool final : public WorkPool {
     for (std::thread& thread : threads) thread.join();
   }
 
-  void Post(std::function<void()> job, std::function<void()> rescue) override {
+  void Post(std::function<void()> job) override {
     const absl::MutexLock lock(&shared_.mutex);
-    shared_.AddJob({std::move(job), std::move(rescue)});
+    shared_.AddJob(std::move(job));
   }
 
   void PostWaiting(std::function<void()> job) override {
     const absl::MutexLock lock(&shared_.mutex);
-    shared_.waiting_jobs.push_back({std::move(job), nullptr});
+    shared_.waiting_jobs.push_back(std::move(job));
     if (shared_.waiting_jobs.size() > shared_.waiters_free && shared_.waiters < kWaitersMax) shared_.AddWaiter();
     shared_.work[Shared::kWaiter].Signal();
   }
 
-  std::size_t threads() const override { return shared_.per_kind; }
+  std::size_t threads() const override { return shared_.workers; }
 
   void GiveWayToClients(const std::atomic<bool>& hurry, std::chrono::milliseconds& patience) override {
     constexpr std::chrono::milliseconds kRound(10);
     const absl::MutexLock lock(&shared_.mutex);
-    for (; shared_.holds > 0 && !hurry && patience.count() > 0; patience -= kRound) {
+    for (; !shared_.holds.empty() && !hurry && patience.count() > 0; patience -= kRound) {
       shared_.no_holds.WaitWithTimeout(&shared_.mutex, absl::FromChrono(kRound));
     }
   }
 
  private:
-  void BeginHold() override {
+  std::uint64_t BeginHold() override {
     const absl::MutexLock lock(&shared_.mutex);
-    shared_.BeginHold();
+    return shared_.BeginHold();
   }
-  void EndHold() override {
+  void EndHold(std::uint64_t number) override {
     const absl::MutexLock lock(&shared_.mutex);
-    shared_.EndHold();
+    shared_.EndHold(number);
   }
 
   Shared shared_;
@@ -191,8 +198,8 @@ class ThreadWorkPool final : public WorkPool {
 
 }  // namespace
 
-std::unique_ptr<WorkPool> MakeWorkPool(std::size_t threads) {
-  return std::make_unique<ThreadWorkPool>(threads);
+std::unique_ptr<WorkPool> MakeWorkPool(std::size_t threads, std::size_t cores) {
+  return std::make_unique<ThreadWorkPool>(threads, cores > 0 ? cores : std::thread::hardware_concurrency());
 }
 
 }  // namespace cairn

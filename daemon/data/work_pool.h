@@ -1,13 +1,16 @@
-// The bounded pool for hashing, copying and checking. While a client copies into an image (a Hold is alive), only
-// threads of idle priority take jobs, so that the client has the cores; otherwise ordinary ones do.
-// (An ordinary user's thread can enter SCHED_IDLE but never leave it: hence two sets of threads.)
-// A third set, made as it is needed, runs what waits for a disk, so that no such wait keeps a core from hashing.
+// The bounded pool for hashing, copying and checking. A client that copies into an image (a Hold is alive) has a core
+// for itself: jobs begin only on what cores are left. A second set of threads, made as it is needed, runs what waits
+// for a disk, so that no such wait keeps a core from hashing.
+//
+// All threads have ordinary priority. One of idle priority may stop for half a second behind the application wherever
+// it is, also between two threads that hand on a lock; then those that a client waits for stop, too.
 #ifndef CAIRN_DAEMON_DATA_WORK_POOL_H_
 #define CAIRN_DAEMON_DATA_WORK_POOL_H_
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -20,21 +23,18 @@ using Waiting = std::function<void(std::function<void()> job)>;
 class WorkPool {
  public:
   static constexpr std::size_t kWaitersMax = 16;
+  // A Hold that is older keeps no job from beginning: its client may have stopped.
+  static constexpr std::chrono::milliseconds kHoldsBackFor{250};
 
   WorkPool() = default;
   virtual ~WorkPool() = default;
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
 
-  // Jobs are short (at most some ms of work), so that a switch of priority is felt soon. What throws is logged; what it
-  // leaves undone is the job's concern (storage/base/caught.h). Any thread.
-  //
-  // A job that is on a thread of idle priority when the last client has copied may starve there, behind the
-  // application, for seconds. If it has a `rescue`, that is then posted as a job of its own: it takes the work back and
-  // has it done by others; the job, whenever it comes to its end, must find that out.
-  virtual void Post(std::function<void()> job, std::function<void()> rescue) = 0;
-  void Post(std::function<void()> job) { Post(std::move(job), nullptr); }
-  // For jobs that wait for a disk: ordinary priority at all times, at most kWaitersMax at once. Any thread.
+  // Jobs are short (at most some ms of work), so that a client that begins to copy soon has its core. What throws is
+  // logged; what it leaves undone is the job's concern (storage/base/caught.h). Any thread.
+  virtual void Post(std::function<void()> job) = 0;
+  // For jobs that wait for a disk: they begin at any time, at most kWaitersMax at once. Any thread.
   virtual void PostWaiting(std::function<void()> job) = 0;
   // Posted jobs that run at once.
   virtual std::size_t threads() const = 0;
@@ -45,23 +45,24 @@ class WorkPool {
 
   class Hold {
    public:
-    Hold(Hold&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
+    Hold(Hold&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)), number_(other.number_) {}
     Hold& operator=(Hold&&) = delete;
     ~Hold() {
-      if (pool_ != nullptr) pool_->EndHold();
+      if (pool_ != nullptr) pool_->EndHold(number_);
     }
 
    private:
     friend class WorkPool;
-    explicit Hold(WorkPool* pool) : pool_(pool) { pool_->BeginHold(); }
+    explicit Hold(WorkPool* pool) : pool_(pool), number_(pool->BeginHold()) {}
     WorkPool* pool_;
+    std::uint64_t number_;
   };
   // A client is copying. The pool outlives the Hold. Any thread.
   Hold HoldForClient() { return Hold(this); }
 
  private:
-  virtual void BeginHold() = 0;
-  virtual void EndHold() = 0;
+  virtual std::uint64_t BeginHold() = 0;  // its number
+  virtual void EndHold(std::uint64_t number) = 0;
 };
 
 inline Waiting OrPoolsOwn(Waiting waiting, WorkPool& pool) {
@@ -69,8 +70,9 @@ inline Waiting OrPoolsOwn(Waiting waiting, WorkPool& pool) {
   return [&pool](std::function<void()> job) { pool.PostWaiting(std::move(job)); };
 }
 
-// The real one: so many threads of each kind, at least 1. The destructor runs what was posted, then ends them.
-std::unique_ptr<WorkPool> MakeWorkPool(std::size_t threads);
+// The real one: so many threads for jobs, at least 1, on a machine of so many cores (0: those of this process). The
+// destructor runs what was posted, then ends them.
+std::unique_ptr<WorkPool> MakeWorkPool(std::size_t threads, std::size_t cores = 0);
 
 }  // namespace cairn
 

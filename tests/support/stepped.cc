@@ -85,12 +85,8 @@ SteppedQueue::~SteppedQueue() {
   stepper_.Remove(this);
 }
 
-void SteppedQueue::Add(Job job) {
+void SteppedQueue::Add(std::function<void()> job) {
   if (!dropped_) jobs_.push_back(std::move(job));
-}
-
-void SteppedQueue::AddFirst(Job job) {
-  if (!dropped_) jobs_.push_front(std::move(job));
 }
 
 void SteppedQueue::Drop() {
@@ -98,36 +94,16 @@ void SteppedQueue::Drop() {
   while (!jobs_.empty()) std::exchange(jobs_, {}).clear();
 }
 
-std::vector<SteppedQueue::Job*> SteppedQueue::Taken() {
-  std::vector<Job*> taken;
-  for (std::size_t i = 0; i < runnable(); ++i) taken.push_back(&jobs_[i]);
-  return taken;
-}
-
 void SteppedQueue::RunOne(std::size_t which) {
   const auto at = jobs_.begin() + static_cast<std::ptrdiff_t>(which);
-  const Job job = std::move(*at);
+  const std::function<void()> job = std::move(*at);
   jobs_.erase(at);
-  job.run();
-}
-
-void SteppedWorkPool::Post(std::function<void()> job, std::function<void()> rescue) {
-  jobs_.Add({std::move(job), std::move(rescue)});
+  job();
 }
 
 void SteppedWorkPool::Drop() {
   jobs_.Drop();
   waiting_.Drop();
-}
-
-// Each of the jobs that an idle thread may have taken starves there or does not.
-void SteppedWorkPool::EndHold() {
-  if (--holds_ > 0) return;
-  std::vector<std::function<void()>> rescues;
-  for (SteppedQueue::Job* job : jobs_.Taken()) {
-    if (job->rescue != nullptr && stepper_.Draw(2) == 0) rescues.push_back(std::exchange(job->rescue, nullptr));
-  }
-  for (std::function<void()>& rescue : rescues) jobs_.AddFirst({std::move(rescue), nullptr});
 }
 
 }  // namespace cairn

@@ -2,8 +2,8 @@
 // that could be next is drawn from a seed: the same seed, the same order. The clock stands still until it is turned.
 //
 // What it can do that threads do, too: jobs of a pool overtake each other, as many as the pool has threads; results
-// come late; timers are late; a pool's job of idle priority starves when the last client has copied. What it cannot:
-// run two jobs at once. All of it can be dropped in mid-air, as if the process had been killed.
+// come late; timers are late. What it cannot: run two jobs at once. All of it can be dropped in mid-air, as if the
+// process had been killed.
 #ifndef CAIRN_TESTS_SUPPORT_STEPPED_H_
 #define CAIRN_TESTS_SUPPORT_STEPPED_H_
 
@@ -99,13 +99,8 @@ class SteppedQueue final : public Stepper::Source {
   SteppedQueue(Stepper& stepper, std::size_t threads) : stepper_(stepper), threads_(threads) { stepper_.Add(this); }
   ~SteppedQueue() override;
 
-  struct Job {
-    std::function<void()> run, rescue;
-  };
-  void Add(Job job);
-  void AddFirst(Job job);
+  void Add(std::function<void()> job);
   void Drop();  // lets go of what has not run, and from now on of what is added
-  std::vector<Job*> Taken();
   std::size_t threads() const { return threads_; }
 
  private:
@@ -114,14 +109,14 @@ class SteppedQueue final : public Stepper::Source {
 
   Stepper& stepper_;
   const std::size_t threads_;
-  std::deque<Job> jobs_;
+  std::deque<std::function<void()>> jobs_;
   bool dropped_ = false;
 };
 
 class SteppedBlockingPool final : public BlockingPool {
  public:
   SteppedBlockingPool(Stepper& stepper, std::size_t threads) : queue_(stepper, threads) {}
-  void Post(std::function<void()> job) override { queue_.Add({std::move(job), nullptr}); }
+  void Post(std::function<void()> job) override { queue_.Add(std::move(job)); }
   void Drop() { queue_.Drop(); }
 
  private:
@@ -134,13 +129,13 @@ class SteppedLanes final : public Lanes {
   SteppedLanes(Stepper& stepper, std::size_t threads) : queue_(stepper, threads) {}
   void Post(const std::string& lane, std::function<void()> job) override {
     if (hangs_.contains(lane)) return held_.push_back(std::move(job));
-    queue_.Add({std::move(job), nullptr});
+    queue_.Add(std::move(job));
   }
   // What is posted to it from now on waits. Empty: none hangs any more, and what has waited goes on.
   void Hang(const std::string& lane) {
     hangs_.clear();
     if (!lane.empty()) HangToo(lane);
-    for (std::function<void()>& job : std::exchange(held_, {})) queue_.Add({std::move(job), nullptr});
+    for (std::function<void()>& job : std::exchange(held_, {})) queue_.Add(std::move(job));
   }
   void HangToo(const std::string& lane) { hangs_.insert(lane); }  // besides those that hang
   std::map<std::string, Time> BusySince() const override { return {}; }
@@ -158,10 +153,9 @@ class SteppedLanes final : public Lanes {
 
 class SteppedWorkPool final : public WorkPool {
  public:
-  SteppedWorkPool(Stepper& stepper, std::size_t threads)
-      : stepper_(stepper), jobs_(stepper, threads), waiting_(stepper, kWaitersMax) {}
-  void Post(std::function<void()> job, std::function<void()> rescue) override;
-  void PostWaiting(std::function<void()> job) override { waiting_.Add({std::move(job), nullptr}); }
+  SteppedWorkPool(Stepper& stepper, std::size_t threads) : jobs_(stepper, threads), waiting_(stepper, kWaitersMax) {}
+  void Post(std::function<void()> job) override { jobs_.Add(std::move(job)); }
+  void PostWaiting(std::function<void()> job) override { waiting_.Add(std::move(job)); }
   std::size_t threads() const override { return jobs_.threads(); }
   // Nobody else would go on.
   void GiveWayToClients(const std::atomic<bool>& /*hurry*/, std::chrono::milliseconds& /*patience*/) override {}
@@ -169,10 +163,9 @@ class SteppedWorkPool final : public WorkPool {
   std::size_t holds() const { return holds_; }
 
  private:
-  void BeginHold() override { ++holds_; }
-  void EndHold() override;
+  std::uint64_t BeginHold() override { return ++holds_; }
+  void EndHold(std::uint64_t /*number*/) override { --holds_; }
 
-  Stepper& stepper_;
   SteppedQueue jobs_, waiting_;
   std::size_t holds_ = 0;
 };

@@ -2,15 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
-#include <future>
 #include <memory>
 #include <new>
-#include <optional>
+#include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,30 +23,22 @@ namespace {
 // Runs a job when it is told to.
 class PoolByHand final : public WorkPool {
  public:
-  struct Job {
-    std::function<void()> run, rescue;
-  };
-  void Post(std::function<void()> job, std::function<void()> rescue) override {
-    jobs.push_back({std::move(job), std::move(rescue)});
-  }
+  void Post(std::function<void()> job) override { jobs.push_back(std::move(job)); }
   void PostWaiting(std::function<void()> /*job*/) override { FAIL() << "nothing here waits for a disk"; }
   std::size_t threads() const override { return 1; }
   void GiveWayToClients(const std::atomic<bool>& /*hurry*/, std::chrono::milliseconds& /*patience*/) override {}
 
   void RunNext() {
-    const Job job = std::move(jobs.front());
+    const std::function<void()> job = std::move(jobs.front());
     jobs.pop_front();
-    rescue_running = job.rescue;
-    job.run();
-    rescue_running = nullptr;
+    job();
   }
 
-  std::deque<Job> jobs;
-  std::function<void()> rescue_running;
+  std::deque<std::function<void()>> jobs;
 
  private:
-  void BeginHold() override {}
-  void EndHold() override {}
+  std::uint64_t BeginHold() override { return 0; }
+  void EndHold(std::uint64_t /*number*/) override {}
 };
 
 // Has chunks of its own, each in one lane.
@@ -56,7 +49,6 @@ class Partner final : public HashPartner {
 
   bool Claim(HashPart& part, std::size_t lanes_max) override {
     if (throws) throw std::bad_alloc();
-    part.claimed = true;
     for (; chunks_left > 0 && part.work.full_lanes < lanes_max; --chunks_left) {
       part.work.lanes.push_back({.hash = {}, .data = std::as_bytes(std::span(content_))});
       part.work.claims.emplace_back().bytes = content_.size();
@@ -65,20 +57,13 @@ class Partner final : public HashPartner {
     }
     return !part.work.claims.empty();
   }
-  void Publish(HashPart& part) override {
-    if (part.voided) return;
-    part.published = true;
+  void Publish(const HashPart& part) override {
     for (const HashLane& lane : part.work.lanes) digests.push_back(lane.hash.Finish());
   }
-  void TakeBack(HashPart& part) override {
-    if (when_taken) when_taken();
-    if (part.published || part.voided) return;
-    part.voided = true;
-    chunks_left += part.work.claims.size();
-  }
+  void GiveBack(const HashPart& part) override { chunks_left += part.work.claims.size(); }
   bool NoMore() const override {
-    if (when_asked) when_asked();
-    return false;
+    if (asked_throws) throw std::bad_alloc();
+    return no_more;
   }
   void HashingFailed(const absl::Status& why) override { failed.Update(why); }
 
@@ -89,8 +74,7 @@ class Partner final : public HashPartner {
 
   const std::string content_;
   std::size_t chunks_left;
-  bool throws = false;
-  std::function<void()> when_asked, when_taken;
+  bool throws = false, asked_throws = false, no_more = false;
   std::vector<Md5Digest> digests;
   absl::Status failed;
 
@@ -141,44 +125,32 @@ TEST_F(HashCompanyTest, OneThatIsGoneIsPassedOver) {
   last->ExpectHashed(1);
 }
 
-TEST_F(HashCompanyTest, AJobThatStarvesGivesBackWhatItHasOfAll) {
+TEST_F(HashCompanyTest, AJobThatFailsGivesBackWhatItHasOfAll) {
   const auto first = Add('a', 1), second = Add('b', 1);
-  first->when_asked = [this, called = false]() mutable {
-    if (!std::exchange(called, true)) pool_.rescue_running();
-  };
+  first->asked_throws = true;
   pool_.RunNext();
-  for (const auto& partner : partners_) {
-    partner->ExpectHashed(0);
-    EXPECT_EQ(partner->chunks_left, 1u);
-  }
-  first->when_asked = nullptr;
-  company_->Post(first);  // as one whose work is taken back does
+  EXPECT_FALSE(first->failed.ok());
+  second->ExpectHashed(0);
+  for (const auto& partner : partners_) EXPECT_EQ(partner->chunks_left, 1u);
+  company_->Post(second);  // as one whose work is given back does
   while (!pool_.jobs.empty()) pool_.RunNext();
-  first->ExpectHashed(1);
   second->ExpectHashed(1);
+  EXPECT_TRUE(first->digests.empty());
 }
 
-// The job notices before all have taken their parts back: what it has not finished is no result.
-TEST_F(HashCompanyTest, AJobThatIsBeingTakenBackPublishesNothing) {
+TEST_F(HashCompanyTest, WhatNobodyWantsIsGivenBackAndWhatOneWantsIsHashed) {
   const auto first = Add('a', 1), second = Add('b', 1);
-  std::promise<void> taking, ended;
-  first->when_taken = [&] {
-    taking.set_value();
-    ended.get_future().wait();
-  };
-  std::thread rescue;
-  first->when_asked = [&, called = false]() mutable {
-    if (std::exchange(called, true)) return;
-    rescue = std::thread(pool_.rescue_running);
-    taking.get_future().wait();
-  };
+  first->no_more = second->no_more = true;
   pool_.RunNext();
-  ended.set_value();
-  rescue.join();
   for (const auto& partner : partners_) {
     partner->ExpectHashed(0);
     EXPECT_EQ(partner->chunks_left, 1u);
   }
+  second->no_more = false;
+  company_->Post(first);
+  company_->Post(second);
+  while (!pool_.jobs.empty()) pool_.RunNext();
+  second->ExpectHashed(1);
 }
 
 TEST_F(HashCompanyTest, OneJobTakesNoMoreThanSomeMilliseconds) {

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <latch>
+#include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -16,25 +18,79 @@
 namespace cairn {
 namespace {
 
-int PolicyOfNextJob(WorkPool& pool) {
-  std::promise<int> policy;
-  pool.Post([&policy] { policy.set_value(sched_getscheduler(0)); });
-  return policy.get_future().get();
+using Clock = std::chrono::steady_clock;
+
+void AwaitAJob(WorkPool& pool) {
+  std::promise<void> ran;
+  pool.Post([&ran] { ran.set_value(); });
+  ran.get_future().wait();
 }
 
-TEST(WorkPoolTest, OnlyIdleThreadsTakeJobsWhileAClientCopies) {
-  const std::unique_ptr<WorkPool> owned = MakeWorkPool(2);
+std::future<Clock::time_point> WhenAJobBegins(WorkPool& pool) {
+  auto begun = std::make_shared<std::promise<Clock::time_point>>();
+  pool.Post([begun] { begun->set_value(Clock::now()); });
+  return begun->get_future();
+}
+
+TEST(WorkPoolTest, NoJobBeginsOnACoreOnWhichAClientCopies) {
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(2, 2);
   WorkPool& pool = *owned;
-  EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+  std::optional<WorkPool::Hold> first(pool.HoldForClient());
+  const Clock::time_point held = Clock::now();
+  std::optional<WorkPool::Hold> second(pool.HoldForClient());
+  WorkPool::Hold third(std::move(*second));
+  second.reset();  // moved from: lets go of nothing
+  std::future<Clock::time_point> begins = WhenAJobBegins(pool);
+  begins.wait_for(std::chrono::milliseconds(50));
+  const Clock::time_point released = Clock::now();
+  first.reset();
+  EXPECT_GE(begins.get(), std::min(released, held + WorkPool::kHoldsBackFor));
+}
+
+TEST(WorkPoolTest, JobsHaveTheCoresOnWhichNobodyCopies) {
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(2, 2);
+  WorkPool& pool = *owned;
+  std::latch blocking(1);
+  std::optional<WorkPool::Hold> hold(pool.HoldForClient());
+  const Clock::time_point held = Clock::now();
+  std::promise<void> begun;
+  pool.Post([&] {
+    begun.set_value();
+    blocking.wait();
+  });
+  begun.get_future().wait();
+  std::future<Clock::time_point> begins = WhenAJobBegins(pool);
+  begins.wait_for(std::chrono::milliseconds(50));
+  const Clock::time_point released = Clock::now();
+  hold.reset();
+  EXPECT_GE(begins.get(), std::min(released, held + WorkPool::kHoldsBackFor));
+  blocking.count_down();
+}
+
+TEST(WorkPoolTest, AClientThatHasStoppedKeepsJobsForAMomentOnly) {
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1, 1);
+  WorkPool& pool = *owned;
+  const Clock::time_point before = Clock::now();
+  const WorkPool::Hold stopped = pool.HoldForClient();
+  EXPECT_GE(WhenAJobBegins(pool).get(), before + WorkPool::kHoldsBackFor);
+  AwaitAJob(pool);
   {
-    const WorkPool::Hold hold = pool.HoldForClient();
-    EXPECT_EQ(PolicyOfNextJob(pool), SCHED_IDLE);
-    std::optional<WorkPool::Hold> second(pool.HoldForClient());
-    WorkPool::Hold third(std::move(*second));
-    second.reset();  // moved from: lets go of nothing
-    EXPECT_EQ(PolicyOfNextJob(pool), SCHED_IDLE);
+    const Clock::time_point again = Clock::now();
+    const WorkPool::Hold another = pool.HoldForClient();
+    EXPECT_GE(WhenAJobBegins(pool).get(), again + WorkPool::kHoldsBackFor) << "one beside it has its own moment";
   }
-  EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+}
+
+// Behind an application that computes on all cores such a thread stops, with whatever it holds.
+TEST(WorkPoolTest, NoThreadIsOfIdlePriority) {
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1, 1);
+  WorkPool& pool = *owned;
+  const WorkPool::Hold hold = pool.HoldForClient();
+  std::promise<int> of_job, of_waiting;
+  pool.Post([&of_job] { of_job.set_value(sched_getscheduler(0)); });
+  pool.PostWaiting([&of_waiting] { of_waiting.set_value(sched_getscheduler(0)); });
+  EXPECT_EQ(of_waiting.get_future().get(), SCHED_OTHER);
+  EXPECT_EQ(of_job.get_future().get(), SCHED_OTHER);
 }
 
 TEST(WorkPoolTest, WhatIsNotUrgentGivesWayToAClientUntilItHasCopied) {
@@ -74,76 +130,11 @@ TEST(WorkPoolTest, AJobThatThrowsEndsNoThread) {
   const std::unique_ptr<WorkPool> owned = MakeWorkPool(1);
   WorkPool& pool = *owned;
   pool.Post([] { throw std::bad_alloc(); });
-  EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+  AwaitAJob(pool);
   for (std::size_t i = 0; i < WorkPool::kWaitersMax; ++i) pool.PostWaiting([] { throw std::runtime_error("a disk"); });
   std::promise<void> ran;
   pool.PostWaiting([&ran] { ran.set_value(); });
   ran.get_future().wait();
-}
-
-TEST(WorkPoolTest, AJobThatWaitedForTheClientRunsAtOrdinaryPriorityOnceItHasCopied) {
-  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1);
-  WorkPool& pool = *owned;
-  std::optional<WorkPool::Hold> hold(pool.HoldForClient());
-  std::latch blocking(1);
-  std::promise<void> begun;
-  pool.Post([&] {
-    begun.set_value();
-    blocking.wait();
-  });
-  begun.get_future().wait();  // the one idle thread is taken
-  std::promise<int> policy;
-  pool.Post([&policy] { policy.set_value(sched_getscheduler(0)); });
-  hold.reset();
-  EXPECT_EQ(policy.get_future().get(), SCHED_OTHER);
-  blocking.count_down();
-}
-
-TEST(WorkPoolTest, AJobThatIsOnAnIdleThreadWhenTheClientHasCopiedIsRescued) {
-  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1);
-  WorkPool& pool = *owned;
-  std::latch blocking(1);
-  std::promise<void> begun;
-  std::promise<int> rescued;
-  {
-    const WorkPool::Hold hold = pool.HoldForClient();
-    pool.Post(
-        [&] {
-          begun.set_value();
-          blocking.wait();
-        },
-        [&rescued] { rescued.set_value(sched_getscheduler(0)); });
-    begun.get_future().wait();
-    const WorkPool::Hold second = pool.HoldForClient();
-  }
-  EXPECT_EQ(rescued.get_future().get(), SCHED_OTHER);
-  blocking.count_down();
-}
-
-TEST(WorkPoolTest, AJobThatHasEndedOrRunsAtOrdinaryPriorityNeedsNoRescue) {
-  std::atomic<int> rescues{0};
-  {
-    const std::unique_ptr<WorkPool> owned = MakeWorkPool(1);
-    WorkPool& pool = *owned;
-    std::latch blocking(1);
-    std::promise<void> begun;
-    pool.Post(
-        [&] {
-          begun.set_value();
-          blocking.wait();
-        },
-        [&rescues] { ++rescues; });
-    begun.get_future().wait();
-    {
-      const WorkPool::Hold hold = pool.HoldForClient();
-      std::promise<void> ended;
-      pool.Post([&ended] { ended.set_value(); }, [&rescues] { ++rescues; });
-      ended.get_future().wait();
-      PolicyOfNextJob(pool);  // the one idle thread has done with the job before
-    }
-    blocking.count_down();
-  }
-  EXPECT_EQ(rescues, 0);
 }
 
 TEST(WorkPoolTest, TheDestructorRunsWhatWasPostedAndWhatThatPosts) {
@@ -178,14 +169,13 @@ TEST(WorkPoolTest, JobsThatWaitForADiskKeepNoneFromHashing) {
       --waiting;
     });
   }
-  EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+  AwaitAJob(pool);
   {
     const WorkPool::Hold hold = pool.HoldForClient();
-    EXPECT_EQ(PolicyOfNextJob(pool), SCHED_IDLE);
-    std::promise<int> policy;
+    std::promise<void> waited;
     disk.count_down();
-    pool.PostWaiting([&policy] { policy.set_value(sched_getscheduler(0)); });
-    EXPECT_EQ(policy.get_future().get(), SCHED_OTHER) << "waiting costs a client nothing";
+    pool.PostWaiting([&waited] { waited.set_value(); });
+    waited.get_future().wait();  // it costs a client nothing
   }
   EXPECT_LE(most, WorkPool::kWaitersMax);
 }
@@ -194,7 +184,7 @@ TEST(WorkPoolTest, HasAtLeastOneThreadOfEachKind) {
   const std::unique_ptr<WorkPool> owned = MakeWorkPool(0);
   WorkPool& pool = *owned;
   EXPECT_EQ(pool.threads(), 1u);
-  EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+  AwaitAJob(pool);
 }
 
 }  // namespace
