@@ -3,6 +3,7 @@
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
 #include <absl/time/time.h>
+#include <sched.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -26,9 +27,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// A cpuset has fewer than the machine. More than cpu_set_t can say (1024): all of the machine.
+std::size_t CoresOfThisProcess() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return static_cast<std::size_t>(CPU_COUNT(&cores));
+  return std::thread::hardware_concurrency();
+}
+
 struct Shared {
   enum Kind { kWorker, kWaiter, kKinds };
-  using Job = std::function<void()>;
+  struct Job {
+    std::function<void()> run;
+    Clock::time_point posted = Clock::now();
+  };
   using Queue = std::deque<Job>;
 
   const std::size_t workers;
@@ -53,13 +65,16 @@ struct Shared {
 
   Queue& QueueOf(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return kind == kWaiter ? waiting_jobs : jobs; }
 
-  // Until when no worker may begin a job; none: any may. Each client that copies has a core, and jobs have the others.
+  // Until when no worker may begin the next job; none: it may, or there is none.
   std::optional<Clock::time_point> HeldBackUntil() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (working + holds.size() < cores) return std::nullopt;
+    if (jobs.empty() || working + holds.size() < cores) return std::nullopt;
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point at_most = jobs.front().posted + WorkPool::kHoldsBackFor;
     std::size_t taken = working;
     for (const auto& [number, begun] : std::views::reverse(holds)) {  // the youngest first
-      if (begun + WorkPool::kHoldsBackFor <= Clock::now()) return std::nullopt;
-      if (++taken >= cores) return begun + WorkPool::kHoldsBackFor;
+      const Clock::time_point until = std::min(begun + WorkPool::kHoldsBackFor, at_most);
+      if (until <= now) return std::nullopt;
+      if (++taken >= cores) return until;
     }
     return std::nullopt;
   }
@@ -106,9 +121,9 @@ struct Shared {
 
   // Until there may be something to do.
   void Await(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    const auto until = kind == kWorker && !jobs.empty() ? HeldBackUntil() : std::nullopt;
-    if (!until) return work[kind].Wait(&mutex);
-    work[kind].WaitWithTimeout(&mutex, absl::FromChrono(*until - Clock::now()));
+    if (kind == kWaiter || jobs.empty()) return work[kind].Wait(&mutex);
+    const auto until = HeldBackUntil();
+    if (until) work[kind].WaitWithTimeout(&mutex, absl::FromChrono(*until - Clock::now()));  // else it may begin by now
   }
 
   // Takes a job and runs it, for which the lock is let go.
@@ -119,9 +134,9 @@ struct Shared {
     ++running;
     working += works;
     mutex.Unlock();
-    const absl::Status ran = Caught(job);
+    const absl::Status ran = Caught(job.run);
     if (!ran.ok()) spdlog::error("a job of a pool failed: {}", MessageOf(ran));
-    job = nullptr;  // what it holds ends outside of the lock
+    job.run = nullptr;  // what it holds ends outside of the lock
     mutex.Lock();
     working -= works;
     --running;
@@ -163,12 +178,12 @@ class ThreadWorkPool final : public WorkPool {
 
   void Post(std::function<void()> job) override {
     const absl::MutexLock lock(&shared_.mutex);
-    shared_.AddJob(std::move(job));
+    shared_.AddJob({.run = std::move(job)});
   }
 
   void PostWaiting(std::function<void()> job) override {
     const absl::MutexLock lock(&shared_.mutex);
-    shared_.waiting_jobs.push_back(std::move(job));
+    shared_.waiting_jobs.push_back({.run = std::move(job)});
     if (shared_.waiting_jobs.size() > shared_.waiters_free && shared_.waiters < kWaitersMax) shared_.AddWaiter();
     shared_.work[Shared::kWaiter].Signal();
   }
@@ -199,7 +214,7 @@ class ThreadWorkPool final : public WorkPool {
 }  // namespace
 
 std::unique_ptr<WorkPool> MakeWorkPool(std::size_t threads, std::size_t cores) {
-  return std::make_unique<ThreadWorkPool>(threads, cores > 0 ? cores : std::thread::hardware_concurrency());
+  return std::make_unique<ThreadWorkPool>(threads, cores > 0 ? cores : CoresOfThisProcess());
 }
 
 }  // namespace cairn

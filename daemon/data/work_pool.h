@@ -1,9 +1,10 @@
-// The bounded pool for hashing, copying and checking. A client that copies into an image (a Hold is alive) has a core
-// for itself: jobs begin only on what cores are left. A second set of threads, made as it is needed, runs what waits
-// for a disk, so that no such wait keeps a core from hashing.
+// The bounded pool for hashing, copying and checking. Each client that copies into an image (a Hold is alive) has a
+// core for itself: a job begins only while fewer jobs and clients are at work than there are cores. Nothing is bound to
+// a core, and jobs that run go on. A second set of threads, made as it is needed, runs what waits for a disk, so that
+// no such wait keeps a core from hashing.
 //
-// All threads have ordinary priority. One of idle priority may stop for half a second behind the application wherever
-// it is, also between two threads that hand on a lock; then those that a client waits for stop, too.
+// No thread has idle priority: while the application computes on all cores, the kernel may stop such a thread for half
+// a second. If it holds a lock then, or is the next to get it, all threads that wait for this lock wait, too.
 #ifndef CAIRN_DAEMON_DATA_WORK_POOL_H_
 #define CAIRN_DAEMON_DATA_WORK_POOL_H_
 
@@ -23,7 +24,8 @@ using Waiting = std::function<void(std::function<void()> job)>;
 class WorkPool {
  public:
   static constexpr std::size_t kWaitersMax = 16;
-  // A Hold that is older keeps no job from beginning: its client may have stopped.
+  // A Hold that is older keeps no job from beginning: its client may have stopped. Nor does a job wait for longer until
+  // it may begin, however many clients follow each other.
   static constexpr std::chrono::milliseconds kHoldsBackFor{250};
 
   WorkPool() = default;
@@ -70,8 +72,8 @@ inline Waiting OrPoolsOwn(Waiting waiting, WorkPool& pool) {
   return [&pool](std::function<void()> job) { pool.PostWaiting(std::move(job)); };
 }
 
-// The real one: so many threads for jobs, at least 1, on a machine of so many cores (0: those of this process). The
-// destructor runs what was posted, then ends them.
+// The real one: so many threads for jobs, at least 1; clients and jobs share so many cores (0: those on which this
+// process may run). The destructor runs what was posted, then ends them.
 std::unique_ptr<WorkPool> MakeWorkPool(std::size_t threads, std::size_t cores = 0);
 
 }  // namespace cairn

@@ -60,7 +60,7 @@ class CaptureFixture : public testing::Test {
   const testing::ScopedTrace trace_;
   ImageBudget budget_{1 << 30};
   FakeDisk fake_;
-  const std::unique_ptr<WorkPool> owned_pool_ = MakeWorkPool(2);
+  const std::unique_ptr<WorkPool> owned_pool_ = MakeWorkPool(2, 2);
   WorkPool& pool_ = *owned_pool_;
 };
 

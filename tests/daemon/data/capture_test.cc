@@ -350,7 +350,7 @@ TEST_F(CaptureTest, SeveralAtOnceShareThePool) {
   for (std::size_t i = 0; i < jobs.size(); ++i) RunWhole(jobs[i], options[i]);
 }
 
-TEST_F(CaptureTest, WhatIdleThreadsHaveBegunIsTakenBackWhenTheLastClientHasCopied) {
+TEST_F(CaptureTest, ItIsHashedWhetherOrNotAnotherClientCopies) {
   for (int round = 0; round < 30 && !HasFailure(); ++round) {
     auto other_client = std::make_unique<WorkPool::Hold>(pool_.HoldForClient());
     Job job = Start(Make({5 << 20, 70000}));

@@ -12,8 +12,8 @@
 #include <new>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
-#include <vector>
 
 namespace cairn {
 namespace {
@@ -35,8 +35,8 @@ std::future<Clock::time_point> WhenAJobBegins(WorkPool& pool) {
 TEST(WorkPoolTest, NoJobBeginsOnACoreOnWhichAClientCopies) {
   const std::unique_ptr<WorkPool> owned = MakeWorkPool(2, 2);
   WorkPool& pool = *owned;
-  std::optional<WorkPool::Hold> first(pool.HoldForClient());
   const Clock::time_point held = Clock::now();
+  std::optional<WorkPool::Hold> first(pool.HoldForClient());
   std::optional<WorkPool::Hold> second(pool.HoldForClient());
   WorkPool::Hold third(std::move(*second));
   second.reset();  // moved from: lets go of nothing
@@ -51,8 +51,8 @@ TEST(WorkPoolTest, JobsHaveTheCoresOnWhichNobodyCopies) {
   const std::unique_ptr<WorkPool> owned = MakeWorkPool(2, 2);
   WorkPool& pool = *owned;
   std::latch blocking(1);
-  std::optional<WorkPool::Hold> hold(pool.HoldForClient());
   const Clock::time_point held = Clock::now();
+  std::optional<WorkPool::Hold> hold(pool.HoldForClient());
   std::promise<void> begun;
   pool.Post([&] {
     begun.set_value();
@@ -65,6 +65,46 @@ TEST(WorkPoolTest, JobsHaveTheCoresOnWhichNobodyCopies) {
   hold.reset();
   EXPECT_GE(begins.get(), std::min(released, held + WorkPool::kHoldsBackFor));
   blocking.count_down();
+}
+
+// One hold is alive at all times, and none is old.
+class Clients {
+ public:
+  explicit Clients(WorkPool& pool)
+      : holds_(pool.HoldForClient()), thread_([this, &pool] {
+          while (!ended_) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            std::optional<WorkPool::Hold> next(pool.HoldForClient());
+            holds_.reset();
+            holds_.emplace(std::move(*next));
+          }
+        }) {}
+  ~Clients() {
+    ended_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::optional<WorkPool::Hold> holds_;
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
+TEST(WorkPoolTest, ClientsThatFollowEachOtherHoldAJobBackForAMomentOnly) {
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1, 1);
+  const Clients clients(*owned);
+  for (int i = 0; i < 3; ++i) AwaitAJob(*owned);  // else this never ends
+}
+
+TEST(WorkPoolTest, OneClientHoldsNothingBackWhereThereAreMoreCores) {
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(2, 4);
+  const Clients clients(*owned);  // one or two at a time
+  int at_once = 0;
+  for (int i = 0; i < 10; ++i) {
+    const Clock::time_point before = Clock::now();
+    if (WhenAJobBegins(*owned).get() < before + WorkPool::kHoldsBackFor) ++at_once;
+  }
+  EXPECT_GT(at_once, 0);
 }
 
 TEST(WorkPoolTest, AClientThatHasStoppedKeepsJobsForAMomentOnly) {
