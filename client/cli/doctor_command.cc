@@ -83,7 +83,6 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
   findings.push_back(ProbePeerCredentials());
   findings.push_back(ProbeSealedMemory());
   findings.push_back(ProbeHugePages());
-  findings.push_back(ProbeIdlePriority());
   findings.push_back(ProbeCopy());
   findings.push_back(ProbeMd5());
   findings.push_back(ProbeUring());

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,7 +15,6 @@
 #include <memory>
 #include <span>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "client/cli/text.h"
@@ -115,19 +113,6 @@ Finding ProbeHugePages() {
   return Fails(kName, false,
                fmt::format("MADV_COLLAPSE: {}: images use small pages, and a copy into them takes longer",
                            error == EINVAL ? "this kernel does not have it (6.1 does)" : std::strerror(error)));
-}
-
-Finding ProbeIdlePriority() {
-  constexpr const char* kName = "idle priority";
-  int error = 0;
-  std::thread([&error] {  // a thread of an ordinary user can never leave it
-    const sched_param no_priority{};
-    if (sched_setscheduler(0, SCHED_IDLE, &no_priority) != 0) error = errno;
-  })
-      .join();
-  if (error == 0) return Works(kName, false, "SCHED_IDLE, for hashing while clients copy");
-  return Fails(kName, false,
-               fmt::format("SCHED_IDLE: {}: hashing takes time from clients that copy", std::strerror(error)));
 }
 
 Finding ProbeUring() {

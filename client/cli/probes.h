@@ -22,7 +22,6 @@ struct Finding {
 
 Finding ProbeSealedMemory();  // memfd_create and seals
 Finding ProbeHugePages();     // MADV_COLLAPSE on a memfd
-Finding ProbeIdlePriority();  // SCHED_IDLE for a thread
 Finding ProbeUring();
 Finding ProbeMd5();
 Finding ProbeCopy();             // which stores libcairn copies into images with

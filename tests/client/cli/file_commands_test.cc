@@ -237,9 +237,9 @@ TEST_F(FileCommandsTest, DoctorTriesEachMechanismAndLeavesNothingBehind) {
   EXPECT_NE(prefix["detail"].get<std::string>().find("; exclusive creation: by hard links"), std::string::npos);
   EXPECT_EQ(names,
             (std::vector<std::string>{"daemon", "peer credentials", "sealed shared memory", "huge pages for images",
-                                      "idle priority", "copies past the caches", "parallel MD5", "io_uring",
-                                      "pinned images", "cache", "direct I/O in the cache", "transfers of the cache",
-                                      "cache survives a reboot", "prefix", "inodes of the prefix"}));
+                                      "copies past the caches", "parallel MD5", "io_uring", "pinned images", "cache",
+                                      "direct I/O in the cache", "transfers of the cache", "cache survives a reboot",
+                                      "prefix", "inodes of the prefix"}));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/cache"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/prefix"));
 }
