@@ -130,7 +130,7 @@ class CaptureImpl final : public Capture, public HashPartner {
 
   HashQueue hashes_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<BlockDigests> digests_ ABSL_GUARDED_BY(mutex_);  // null: none are made, or not yet
-  std::size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;                   // posted or running
+  std::size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;                   // posted, or running for it
   std::size_t jobs_unclaimed_ ABSL_GUARDED_BY(mutex_) = 0;         // of these, not begun
 
   WriteQueue writes_ ABSL_GUARDED_BY(mutex_);
@@ -443,8 +443,8 @@ void CaptureImpl::Fail(absl::Status status) {
 void CaptureImpl::Settle() {
   if (finishing_ || busy_ > 0) return;
   if (failure_.ok() && (!committed_ || !writes_.all_written() || !hashes_.all_hashed())) return;
-  finishing_ = true;
   waiting_([self = Self()] { self->Finish(); });
+  finishing_ = true;  // not if that has thrown: the next one to settle tries again
 }
 
 void CaptureImpl::Finish() {

@@ -1,10 +1,13 @@
 #include "daemon/data/hash_company.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "storage/base/caught.h"
+#include "storage/base/status.h"
 
 namespace cairn {
 
@@ -21,10 +24,10 @@ class HashCompany::Round {
       if (ClaimAll()) hashed = Hash();
     });
     for (const Taken& taken : parts_) {
-      taken.partner->HashingFailed(
-          Caught([&] { hashed ? taken.partner->Publish(taken.part) : taken.partner->GiveBack(taken.part); }));
+      Tell(*taken.partner,
+           Caught([&] { hashed ? taken.partner->Publish(taken.part) : taken.partner->GiveBack(taken.part); }));
     }
-    partner_->HashingFailed(status);  // the matter of the one that it was posted for; the others' work is given back
+    Tell(*partner_, status);  // only the partner that posted the job fails
   }
 
  private:
@@ -54,8 +57,14 @@ class HashCompany::Round {
     } else {
       parts_.pop_back();
     }
-    partner->HashingFailed(status);
+    Tell(*partner, status);
     return claimed;
+  }
+
+  // What one cannot take in keeps nobody else from what is its own.
+  static void Tell(HashPartner& partner, const absl::Status& status) {
+    const absl::Status told = Caught([&] { partner.HashingFailed(status); });
+    if (!told.ok()) spdlog::error("a capture was not told that {}: {}", MessageOf(status), MessageOf(told));
   }
 
   // False: nobody wants the results.

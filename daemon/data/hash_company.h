@@ -28,8 +28,7 @@ struct HashPart {
 class HashPartner {
  public:
   virtual ~HashPartner() = default;
-  // Takes work for so many lanes. False: there is none, and neither Publish nor GiveBack follows then. One that throws
-  // has taken none.
+  // Takes work for so many lanes. False: there is none. Then, and if it throws, neither Publish nor GiveBack follows.
   virtual bool Claim(HashPart& part, std::size_t lanes_max) = 0;
   virtual void Publish(const HashPart& part) = 0;
   virtual void GiveBack(const HashPart& part) = 0;  // it is not hashed: others are to do it
