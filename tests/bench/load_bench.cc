@@ -163,8 +163,8 @@ class RankProcess {
 
 double Percentile(std::vector<double> values, double part) {
   std::ranges::sort(values);
-  const auto at = static_cast<std::size_t>(std::ceil(part * static_cast<double>(values.size()))) - 1;
-  return values[std::min(at, values.size() - 1)];
+  const auto up_to = static_cast<std::size_t>(std::ceil(part * static_cast<double>(values.size())));
+  return values[std::clamp<std::size_t>(up_to, 1, values.size()) - 1];
 }
 
 // What the parent gathers.
