@@ -417,7 +417,7 @@ void Ledger::PassOver(LaunchId id, DatasetId dataset) {
   if (at == launches_.end()) return;
   Launch& launch = at->second;
   launch.passed_over.insert(dataset);
-  if (launch.pin.state != Launch::Pin::State::kSet || launch.pin.dataset != dataset) return;
+  if (launch.pin.dataset != dataset) return;  // also of one that has ended: it is what ranks are told that ask after it
   const DatasetPtr older = NewestRestorableFor(launch, dataset);
   launch.pin.dataset = older ? older->id : 0;
 }

@@ -64,6 +64,17 @@ TEST_F(PinsTest, WhatTheLaunchPassesOverIsNotChosenAndItsPinMoves) {
   EXPECT_EQ(ledger_.NewestRestorable()->id, 3u) << "other launches may still choose it";
 }
 
+// It has gone on, and its ranks ask once more.
+TEST_F(PinsTest, WhatTheLaunchPassesOverAfterItHasBegunADatasetIsNotChosenEither) {
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 3u);
+  ledger_.Create(launch_, 7, {.step = 7});
+  EXPECT_EQ(State(), Launch::Pin::State::kEnded);
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 3u);
+  ledger_.PassOver(launch_.id, 3);
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 2u);
+  EXPECT_FALSE(ledger_.PinnedByLaunch(2)) << "it has ended";
+}
+
 TEST_F(PinsTest, ALaunchThatIsOverOrFencedPinsNothing) {
   ledger_.PinLatest(launch_);
   ledger_.Enter(3, "newer", 1, "secret");
