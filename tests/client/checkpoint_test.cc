@@ -1,65 +1,20 @@
-// cairn_checkpoint against a daemon played by the test: plans, rings, images, attempts, deaths on the way.
+// cairn_checkpoint against a daemon played by the test: plans, rings, images, attempts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/client/checkpoint_fixture.h"
 #include "tests/client/fake_daemon.h"
 
 namespace cairn {
 namespace {
-
-constexpr std::uint64_t kImageBytes = 2 << 20;
-
-bool Says(const cairn_session* session, const std::string& text) {
-  return std::string(cairn_error(session)).find(text) != std::string::npos;
-}
-
-local::Reply BeginReplyFor(const local::Request& begin, const FakeImage& image, bool fresh, std::uint64_t dataset = 1) {
-  local::Reply reply;
-  reply.mutable_begin()->set_dataset(dataset);
-  image.Describe(reply.mutable_begin()->mutable_image(), fresh);
-  *reply.mutable_begin()->mutable_plan() = MakeTestPlan(begin.begin().variables(), 1000);
-  return reply;
-}
-
-void AnswerCommit(FakePeer& peer, std::uint64_t dataset = 1) {
-  local::Reply reply;
-  reply.mutable_committed()->set_dataset(dataset);
-  peer.Answer(peer.Expect(local::Request::kCommit), std::move(reply));
-}
-
-class CheckpointTest : public testing::Test {
- protected:
-  CheckpointTest() : image_(5, kImageBytes), data_(10000) { std::iota(data_.begin(), data_.end(), 0); }
-  ~CheckpointTest() override {
-    daemon_.Join();
-    cairn_close(session_);
-  }
-
-  void Open(std::function<void(FakePeer&)> script, std::uint32_t deadline_ms = 5000) {
-    daemon_.PlayPeer(std::move(script));
-    OpenSession(deadline_ms);
-  }
-  void OpenSession(std::uint32_t deadline_ms = 5000) {
-    cairn_options options = daemon_.options();
-    options.deadline_ms = deadline_ms;
-    session_ = OpenOrDie(options);
-    ASSERT_EQ(cairn_protect(session_, 3, data_.data(), data_.size(), CAIRN_INT32), CAIRN_OK);
-  }
-  std::uint64_t data_bytes() const { return data_.size() * sizeof(data_[0]); }
-  // Does the image hold the data, given a plan that packs one variable?
-  bool ImageHasData() const { return std::memcmp(image_.bytes().data(), data_.data(), data_bytes()) == 0; }
-
-  FakeDaemon daemon_;
-  FakeImage image_;
-  std::vector<std::int32_t> data_;
-  cairn_session* session_ = nullptr;
-};
 
 TEST_F(CheckpointTest, BeginNamesVariablesInOrderOfFirstRegistration) {
   daemon_.PlayPeer([](FakePeer& peer) {
@@ -340,193 +295,6 @@ TEST_F(CheckpointTest, GhostCellsAreNotStored) {
             CAIRN_OK);
   EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_OK) << cairn_error(session_);
   daemon_.Join();  // it looks at what lives here
-}
-
-// Where the daemon dies; the same step and attempt must be begun again with its successor.
-enum class Death { kAtBegin, kWhileFilling, kAtCommit };
-
-class DaemonDeathTest : public CheckpointTest, public testing::WithParamInterface<Death> {};
-
-TEST_P(DaemonDeathTest, TheSameAttemptIsBegunAgainWithTheSuccessor) {
-  daemon_.Play([this] {
-    {
-      FakePeer first = daemon_.Accept();
-      first.Greet(11);
-      const local::Request begin = first.Expect(local::Request::kBegin);
-      EXPECT_EQ(begin.begin().attempt(), 1u);
-      if (GetParam() != Death::kAtBegin) {
-        local::Reply reply = BeginReplyFor(begin, image_, true, 1);
-        if (GetParam() == Death::kWhileFilling) {
-          for (int i = 0; i < reply.begin().plan().bytes_size(); ++i) {
-            reply.mutable_begin()->mutable_plan()->add_after_released(i < 3 ? 0 : 1);
-          }
-        }
-        first.Answer(begin, std::move(reply), image_.fd());
-        first.Receive();
-      }
-      if (GetParam() == Death::kAtCommit) first.Expect(local::Request::kCommit);
-    }
-    FakePeer peer = daemon_.Accept();
-    EXPECT_EQ(peer.Greet(11).launch(), 11u);
-    const local::Request begin = peer.Expect(local::Request::kBegin);
-    EXPECT_EQ(begin.begin().step(), 6u);
-    EXPECT_EQ(begin.begin().attempt(), 1u);
-    FakeImage other(5, kImageBytes);  // the same number, another daemon's image
-    peer.Answer(begin, BeginReplyFor(begin, other, true, 2), other.fd());
-    AnswerCommit(peer, 2);
-    EXPECT_EQ(std::memcmp(other.bytes().data(), data_.data(), data_bytes()), 0);
-  });
-  OpenSession();
-  std::uint64_t dataset = 0;
-  EXPECT_EQ(cairn_checkpoint(session_, 6, &dataset), CAIRN_OK) << cairn_error(session_);
-  EXPECT_EQ(dataset, 2u);
-}
-
-INSTANTIATE_TEST_SUITE_P(EveryState, DaemonDeathTest,
-                         testing::Values(Death::kAtBegin, Death::kWhileFilling, Death::kAtCommit));
-
-TEST_F(CheckpointTest, APlanOfAnotherConnectionDoesNotStay) {
-  daemon_.Play([this] {
-    {
-      FakePeer first = daemon_.Accept();
-      first.Greet();
-      const local::Request begin = first.Expect(local::Request::kBegin);
-      first.Answer(begin, BeginReplyFor(begin, image_, true), image_.fd());
-      AnswerCommit(first);
-    }
-    FakePeer peer = daemon_.Accept();
-    peer.Greet();
-    const local::Request begin = peer.Expect(local::Request::kBegin);
-    local::Reply reply = BeginReplyFor(begin, image_, true);
-    reply.mutable_begin()->clear_plan();
-    reply.mutable_begin()->set_same_plan(true);
-    peer.Answer(begin, std::move(reply), image_.fd());
-    EXPECT_FALSE(peer.Receive());
-  });
-  OpenSession();
-  EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_OK) << cairn_error(session_);
-  EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_INTERNAL);
-}
-
-TEST_F(CheckpointTest, AnImageThatGaveWayIsBroughtAgainByANewConnection) {
-  daemon_.Play([this] {
-    {
-      FakePeer first = daemon_.Accept();
-      first.Greet();
-      for (std::uint64_t id = 10; id < 16; ++id) {
-        FakeImage image(id, kImageBytes);
-        const local::Request begin = first.Expect(local::Request::kBegin);
-        first.Answer(begin, BeginReplyFor(begin, image, true), image.fd());
-        AnswerCommit(first);
-      }
-      FakeImage forgotten(10, kImageBytes);
-      const local::Request begin = first.Expect(local::Request::kBegin);
-      first.Answer(begin, BeginReplyFor(begin, forgotten, false));
-      EXPECT_FALSE(first.Receive());
-    }
-    FakePeer peer = daemon_.Accept();
-    peer.Greet();
-    const local::Request begin = peer.Expect(local::Request::kBegin);
-    peer.Answer(begin, BeginReplyFor(begin, image_, true), image_.fd());
-    AnswerCommit(peer);
-    EXPECT_TRUE(ImageHasData());
-  });
-  OpenSession();
-  for (int i = 0; i < 7; ++i) EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_OK) << cairn_error(session_);
-}
-
-TEST_F(CheckpointTest, AnImageOfAnotherConnectionIsNotTakenForThisOnes) {
-  daemon_.Play([this] {
-    for (int connection = 0; connection < 3; ++connection) {
-      FakePeer peer = daemon_.Accept();
-      peer.Greet();
-      const local::Request begin = peer.Expect(local::Request::kBegin);
-      const bool fresh = connection != 1;
-      peer.Answer(begin, BeginReplyFor(begin, image_, fresh), fresh ? image_.fd() : -1);
-      if (!fresh) {
-        EXPECT_FALSE(peer.Receive()) << "went on with a mapping of another connection";
-        continue;
-      }
-      AnswerCommit(peer);
-    }
-  });
-  OpenSession();
-  EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_OK) << cairn_error(session_);
-  EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_OK) << cairn_error(session_);
-}
-
-// What a daemon must not answer a Begin with. Nothing may be written outside the image, nothing read outside memory.
-struct BadBegin {
-  const char* name;
-  std::function<void(local::BeginReply&)> spoil;
-};
-
-class BadBeginTest : public CheckpointTest, public testing::WithParamInterface<BadBegin> {};
-
-TEST_P(BadBeginTest, IsRefusedWithoutTouchingMemory) {
-  Open([this](FakePeer& peer) {
-    const local::Request begin = peer.Expect(local::Request::kBegin);
-    local::Reply reply = BeginReplyFor(begin, image_, true);
-    GetParam().spoil(*reply.mutable_begin());
-    const bool fresh = reply.begin().image().fresh();
-    peer.Answer(begin, std::move(reply), fresh ? image_.fd() : -1);
-    EXPECT_FALSE(peer.Receive());
-  });
-  EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_INTERNAL) << cairn_error(session_);
-  EXPECT_TRUE(Says(session_, "protocol")) << cairn_error(session_);
-}
-
-const BadBegin kBadBegins[] = {
-    {"VariableBeyondTheLast", [](local::BeginReply& b) { b.mutable_plan()->set_variable(3, 1); }},
-    {"PieceBeyondItsVariable", [](local::BeginReply& b) { b.mutable_plan()->set_variable_offset(3, 39001); }},
-    {"OffsetThatOverflows", [](local::BeginReply& b) { b.mutable_plan()->set_variable_offset(3, ~std::uint64_t{0}); }},
-    {"PieceBeyondTheImage", [](local::BeginReply& b) { b.mutable_plan()->set_image_offset(3, kImageBytes - 999); }},
-    {"ImageOffsetThatOverflows",
-     [](local::BeginReply& b) { b.mutable_plan()->set_image_offset(3, ~std::uint64_t{0} - 500); }},
-    {"PieceOfNoBytes", [](local::BeginReply& b) { b.mutable_plan()->set_bytes(3, 0); }},
-    {"PieceOfTooManyBytes", [](local::BeginReply& b) { b.mutable_plan()->set_bytes(3, ~std::uint64_t{0}); }},
-    {"ColumnsThatDiffer", [](local::BeginReply& b) { b.mutable_plan()->add_variable(0); }},
-    {"AFewReleases", [](local::BeginReply& b) { b.mutable_plan()->add_after_released(0); }},
-    {"BytesForgotten", [](local::BeginReply& b) { b.mutable_plan()->set_bytes(3, 999); }},
-    {"NoPlan", [](local::BeginReply& b) { b.clear_plan(); }},
-    {"ThePlanOfNoReply",
-     [](local::BeginReply& b) {
-       b.clear_plan();
-       b.set_same_plan(true);
-     }},
-    {"NoImage", [](local::BeginReply& b) { b.clear_image(); }},
-    {"ImageLargerThanItsDescriptor", [](local::BeginReply& b) { b.mutable_image()->set_bytes(kImageBytes + 1); }},
-    {"ImageOfNoBytes", [](local::BeginReply& b) { b.mutable_image()->set_bytes(0); }},
-};
-
-INSTANTIATE_TEST_SUITE_P(All, BadBeginTest, testing::ValuesIn(kBadBegins),
-                         [](const auto& info) { return std::string(info.param.name); });
-
-TEST_F(CheckpointTest, AnImageThatCouldShrinkUnderTheApplicationIsRefused) {
-  FakeImage unsealed(8, kImageBytes, /*sealed=*/false);
-  Open([&](FakePeer& peer) {
-    const local::Request begin = peer.Expect(local::Request::kBegin);
-    peer.Answer(begin, BeginReplyFor(begin, unsealed, true), unsealed.fd());
-    EXPECT_FALSE(peer.Receive());
-  });
-  EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_INTERNAL);
-  EXPECT_TRUE(Says(session_, "sealed")) << cairn_error(session_);
-  daemon_.Join();
-}
-
-TEST_F(CheckpointTest, ADescriptorThatWasPromisedMustComeAndOneThatWasNotMustNot) {
-  for (const bool promised : {true, false}) {
-    Open([&](FakePeer& peer) {
-      const local::Request begin = peer.Expect(local::Request::kBegin);
-      peer.Answer(begin, BeginReplyFor(begin, image_, promised), promised ? -1 : image_.fd());
-      EXPECT_FALSE(peer.Receive());
-    });
-    EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_INTERNAL) << promised;
-    EXPECT_TRUE(Says(session_, "descriptor")) << cairn_error(session_);
-    daemon_.Join();
-    cairn_close(session_);
-    session_ = nullptr;
-  }
 }
 
 TEST_F(CheckpointTest, AnImageThatComesTooLateIsKnownAllTheSame) {
