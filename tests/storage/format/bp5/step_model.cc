@@ -150,6 +150,14 @@ Put Int32(const std::string& name, std::int32_t value) {
   return put;
 }
 
+Attribute Int32Attribute(const std::string& name, std::int32_t value) {
+  Attribute attribute;
+  attribute.name = name;
+  attribute.type = Type::kInt32;
+  attribute.values = Raw(value);
+  return attribute;
+}
+
 RandomSteps::RandomSteps(std::uint64_t seed) : random_(seed) {
   for (int i = 0; i < 12; ++i) Declare();
 }

@@ -21,6 +21,7 @@ std::string Raw(T value) {
 // What tests write most: `values` from 0 on in one dimension, with these bounds.
 Put Doubles(const std::string& name, std::uint64_t location, std::uint64_t values, double min, double max);
 Put Int32(const std::string& name, std::int32_t value);
+Attribute Int32Attribute(const std::string& name, std::int32_t value);
 
 struct WriterStep {
   std::vector<Put> puts;
