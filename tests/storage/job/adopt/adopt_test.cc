@@ -18,6 +18,7 @@
 #include "tests/storage/file/fti/fti_tree.h"
 #include "tests/storage/file/fti/sample_export.h"
 #include "tests/storage/format/ftiff/sample_file.h"
+#include "tests/storage/job/adopt/adopt_fixture.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
@@ -26,115 +27,10 @@ namespace {
 
 using testing::SampleExport;
 
-constexpr char kPrefix[] = "/pfs/heat";
-constexpr char kFti[] = "/fti";
-
 // With its bytes; a view of it (ckpt.<id>.bp) is beside it.
 bool IsDatasetFolder(const std::string& name) {
   return name.starts_with("ckpt.") && name.find(".bp") == std::string::npos;
 }
-
-// What is below `path`, with the bytes of the files.
-std::map<std::string, std::string> TreeOf(Disk& disk, const std::string& path) {
-  std::map<std::string, std::string> tree;
-  const auto info = disk.Info(path);
-  if (!info.ok()) return tree;
-  if (!info->is_directory()) {
-    tree[path] = testing::GetFile(disk, path);
-    return tree;
-  }
-  tree[path] = "";
-  const auto names = disk.List(path);
-  EXPECT_OK(names);
-  for (const std::string& name : *names) tree.merge(TreeOf(disk, path + "/" + name));
-  return tree;
-}
-
-class AdoptTest : public ::testing::Test {
- protected:
-  // Four nodes of one rank, in one group.
-  void PutSample(fti::Level level, std::int32_t id = 5, ftiff::Letter letter = ftiff::Letter::kF,
-                 const std::string& folder = kFti) {
-    SampleExport sample({.ranks = 4, .node_size = 1, .group_size = 4, .heads = false}, level, letter, id);
-    sample.what.folder = folder;
-    ASSERT_OK(fti::Write(disk_, sample.what));
-  }
-  absl::StatusOr<fti::Execution> Find(std::vector<std::string> roots = {kFti}) {
-    fti::Search search;
-    search.roots = std::move(roots);
-    search.config = search.roots[0] + "/config.fti";
-    return fti::Find(disk_, search);
-  }
-  absl::StatusOr<Adopted> AdoptFrom(const fti::Execution& execution, std::optional<std::int32_t> id = std::nullopt) {
-    CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::Open(disk_, kPrefix));
-    return AdoptCheckpoint(disk_, *prefix, execution,
-                           {.checkpoint = id, .note = [this](const std::string& text) { notes_ += text + "\n"; }});
-  }
-  absl::StatusOr<Adopted> Adopt() {
-    CAIRN_ASSIGN_OR_RETURN(const fti::Execution execution, Find());
-    return AdoptFrom(execution);
-  }
-  std::map<DatasetId, CommittedDataset> Committed() {
-    const auto prefix = Prefix::Open(disk_, kPrefix);
-    EXPECT_OK(prefix);
-    auto committed = (*prefix)->Committed();
-    EXPECT_OK(committed);
-    return *std::move(committed);
-  }
-  // Every file as its catalogue has it, and the bytes those of the sample.
-  void ExpectWhole(DatasetId id, std::uint64_t step, std::uint32_t ranks = 4) {
-    const auto prefix = Prefix::OpenReadOnly(disk_, kPrefix);
-    ASSERT_OK(prefix);
-    const auto committed = (*prefix)->Committed();
-    ASSERT_OK(committed);
-    ASSERT_TRUE(committed->contains(id));
-    const scr::Descriptor& descriptor = committed->at(id).descriptor;
-    EXPECT_EQ(descriptor.step, step);
-    EXPECT_EQ(descriptor.launch, 0u);
-    EXPECT_EQ(descriptor.ranks, ranks);
-    EXPECT_TRUE(descriptor.checkpoint);
-    EXPECT_TRUE(committed->at(id).current);
-    const auto catalogues = (*prefix)->Catalogues(id);
-    ASSERT_OK(catalogues);
-    ASSERT_EQ(catalogues->size(), ranks);
-    for (Rank rank = 0; rank < ranks; ++rank) ExpectRank(**prefix, (*catalogues)[rank], rank);
-  }
-  void ExpectRank(Prefix& prefix, const catalogue::Catalogue& catalogue, Rank rank) {
-    ASSERT_EQ(catalogue.file_size(), 1);
-    const catalogue::FileEntry& entry = catalogue.file(0);
-    const std::string path = prefix.FilePath(entry.prefix_name());
-    EXPECT_EQ(entry.verified_by(), catalogue::CHECKSUM);
-    EXPECT_OK(VerifyFile(disk_, path, entry));
-    const std::string bytes = testing::GetFile(disk_, path);
-    const ftiff::ReadAt read = [&](std::uint64_t offset, std::span<std::byte> target) {
-      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), target.size(),
-                  reinterpret_cast<char*>(target.data()));
-      return absl::OkStatus();
-    };
-    ASSERT_OK_AND_ASSIGN(const ftiff::FileMetadata metadata, ftiff::DecodeMetadata(path, bytes.size(), read));
-    EXPECT_EQ(metadata.letter, ftiff::Letter::kF);
-    EXPECT_EQ(metadata.header.checkpoint_id, static_cast<std::int32_t>(catalogue.dataset()));
-    ASSERT_OK_AND_ASSIGN(const ftiff::Verdict verdict, ftiff::VerifyData(path, metadata, read));
-    EXPECT_TRUE(verdict.ok());
-    const ftiff::Variables variables(metadata.layout);
-    ASSERT_EQ(variables.sizes().size(), 2u);
-    ASSERT_EQ(catalogue.variables_size(), 2);
-    for (int i = 0; i < 2; ++i) {
-      const local::Variable& variable = catalogue.variables(i);
-      EXPECT_EQ(variable.type(), 0u);
-      EXPECT_EQ(variable.count(), variable.bytes());
-      std::vector<std::byte> back(variable.bytes());
-      ASSERT_OK(variables.Read(path, variable.id(), 0, back, read));
-      for (std::size_t at = 0; at < back.size(); ++at) {
-        ASSERT_EQ(back[at], SampleExport::ByteOf(rank, variable.id(), at)) << rank << ", " << variable.id();
-      }
-    }
-  }
-  void LoseNode(int node) { ASSERT_OK(RemoveTree(disk_, fmt::format("{}/Local/node{}", kFti, node))); }
-
-  FakeDisk disk_;
-  std::string notes_;
-};
 
 // FTI 1.1, to which the dataset may be exported again, goes by that order.
 TEST_F(AdoptTest, TheCatalogueHasVariablesInTheOrderThatTheFileSaysTheyWereRegisteredIn) {
@@ -444,71 +340,6 @@ TEST_F(AdoptTest, APowerFailureAtAnyInstantLeavesNoneOrAll) {
   }
   EXPECT_GT(none, 10);
   EXPECT_GT(whole, 1);
-}
-
-// --- FTI's own files ---
-
-struct FtiRun {
-  const char* scenario;
-  std::int32_t newest;
-};
-
-TEST_F(AdoptTest, FtisOwnExecutionsAreAdoptedFromEveryLevel) {
-  for (const FtiRun& run : {FtiRun{"levels-n1g4-F", 4}, FtiRun{"levels-n1g4-A", 4}, FtiRun{"levels-n2g2-F", 4},
-                            FtiRun{"levels-n4g1-F", 4}, FtiRun{"rs-odd-F", 1}, FtiRun{"rs-g3-E", 2},
-                            FtiRun{"heads-F", 4}, FtiRun{"dcp-md5-F", 4}, FtiRun{"dcp-2rank-E", 3}}) {
-    SCOPED_TRACE(run.scenario);
-    const auto vectors = testing::LoadRun(run.scenario);
-    if (!vectors) return;  // none here
-    ASSERT_OK(RemoveTree(disk_, kFti));
-    ASSERT_OK(RemoveTree(disk_, kPrefix));
-    testing::PutRun(disk_, kFti, *vectors);
-    testing::PutConfig(disk_, kFti, *vectors);
-    testing::PutTopology(disk_, kFti, *vectors);
-    const auto before = TreeOf(disk_, kFti);
-    ASSERT_OK_AND_ASSIGN(const fti::Execution execution, Find());
-    ASSERT_OK_AND_ASSIGN(const Adopted newest, AdoptFrom(execution));
-    EXPECT_EQ(newest.checkpoint, run.newest);
-    for (const fti::Checkpoint& checkpoint : execution.checkpoints) {
-      ASSERT_OK_AND_ASSIGN(const Adopted adopted, AdoptFrom(execution, checkpoint.id));
-      EXPECT_EQ(adopted.checkpoint, checkpoint.id);
-      ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Prefix> prefix, Prefix::OpenReadOnly(disk_, kPrefix));
-      ASSERT_OK_AND_ASSIGN(const auto catalogues, prefix->Catalogues(adopted.dataset));
-      for (const catalogue::Catalogue& catalogue : catalogues) {
-        EXPECT_OK(VerifyFile(disk_, prefix->FilePath(catalogue.file(0).prefix_name()), catalogue.file(0)));
-      }
-    }
-    EXPECT_EQ(TreeOf(disk_, kFti), before);
-  }
-}
-
-// The content of an adopted file is that of FTI's: chunk hashes and container lists are the same, in order.
-TEST_F(AdoptTest, ContainersAndHashesAreFtis) {
-  const auto vectors = testing::LoadRun("levels-n2g2-F");
-  if (!vectors) return;
-  testing::PutRun(disk_, kFti, *vectors);
-  testing::PutConfig(disk_, kFti, *vectors);
-  testing::PutTopology(disk_, kFti, *vectors);
-  ASSERT_OK_AND_ASSIGN(const fti::Execution execution, Find());
-  ASSERT_OK_AND_ASSIGN(const Adopted adopted, AdoptFrom(execution));
-  for (Rank rank = 0; rank < 4; ++rank) {
-    const auto metadata = [this](const std::string& path) {
-      const std::string bytes = testing::GetFile(disk_, path);
-      return ftiff::DecodeMetadata(path, bytes.size(), [&](std::uint64_t offset, std::span<std::byte> target) {
-        std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), target.size(),
-                    reinterpret_cast<char*>(target.data()));
-        return absl::OkStatus();
-      });
-    };
-    const std::string theirs = testing::PlaceOf(kFti, vectors->Named(fmt::format("Ckpt4-Rank{}.fti", rank)));
-    ASSERT_OK_AND_ASSIGN(const ftiff::FileMetadata fti, metadata(theirs));
-    ASSERT_OK_AND_ASSIGN(const ftiff::FileMetadata ours, metadata(fmt::format("{}/ckpt.{}/Ckpt{}-Rank{}.fti", kPrefix,
-                                                                              adopted.dataset, adopted.dataset, rank)));
-    EXPECT_EQ(ours.layout.containers, fti.layout.containers);
-    EXPECT_EQ(ours.layout.block_containers, fti.layout.block_containers);
-    EXPECT_EQ(ours.chunk_hashes, fti.chunk_hashes);
-    EXPECT_EQ(ours.checksum_hex, fti.checksum_hex);
-  }
 }
 
 }  // namespace
