@@ -15,6 +15,7 @@
 #include "daemon/core/commands.h"
 #include "daemon/core/context.h"
 #include "daemon/core/disk_tuner.h"
+#include "daemon/core/flush_slots.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/openings.h"
 #include "daemon/core/rebuild_command.h"

@@ -68,23 +68,6 @@ void Flusher::DropWithoutCopy() {
   for (const JobPtr& job : dropped) End(*job);
 }
 
-std::uint32_t FlushSlots::CopiesMoving(SteadyTime now, std::chrono::milliseconds stalled) {
-  std::uint32_t moving = 0;
-  for (auto& [progress, seen] : copies_) {
-    const std::uint64_t done = progress->bytes_done;
-    if (done != seen.bytes_done || progress->throttled) seen = {.bytes_done = done, .since = now};
-    if (now < seen.since + stalled) ++moving;
-  }
-  return moving;
-}
-
-std::optional<SteadyTime> FlushSlots::StalledSince(const Progress& progress, SteadyTime now,
-                                                   std::chrono::milliseconds stalled) const {
-  const auto seen = copies_.find(progress);
-  if (seen == copies_.end() || now < seen->second.since + stalled) return std::nullopt;
-  return seen->second.since;
-}
-
 std::optional<SteadyTime> Flusher::StalledSince() const {
   std::optional<SteadyTime> first;
   for (const auto& [id, job] : jobs_) {

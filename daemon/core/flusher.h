@@ -17,6 +17,7 @@
 
 #include "daemon/core/away.h"
 #include "daemon/core/context.h"
+#include "daemon/core/flush_slots.h"
 #include "daemon/core/growing.h"
 #include "daemon/core/inventory.h"
 #include "daemon/core/launch_keeper.h"
@@ -37,38 +38,6 @@
 #include "storage/place/publish/protocol.h"
 
 namespace cairn {
-
-// What the flushes of all runs share. Copies to a file system that hangs hold no slot of the others.
-class FlushSlots {
- public:
-  explicit FlushSlots(std::uint64_t bytes_per_s, std::uint64_t when_urgent = 0) : throttle(bytes_per_s, when_urgent) {}
-
-  using Progress = std::shared_ptr<const TransferProgress>;
-  void CopyBegins(const Progress& progress, SteadyTime now) {
-    copies_[progress] = {.bytes_done = 0, .since = now};
-    if (give_way_) give_way_();
-  }
-  // Runs within each CopyBegins: whatever uses the same disk stops. Once.
-  void OnCopyBegins(std::function<void()> give_way) { give_way_ = std::move(give_way); }
-  void CopyEnds(const Progress& progress) { copies_.erase(progress); }
-  std::uint32_t copies() const { return static_cast<std::uint32_t>(copies_.size()); }
-  // Those that have got on within `stalled`, as far as they have been looked at.
-  std::uint32_t CopiesMoving(SteadyTime now, std::chrono::milliseconds stalled);
-  // Since when this one has not got on, if it has not within `stalled`.
-  std::optional<SteadyTime> StalledSince(const Progress& progress, SteadyTime now,
-                                         std::chrono::milliseconds stalled) const;
-
-  std::uint32_t commits = 0;  // under way
-  Throttle throttle;
-
- private:
-  struct Seen {
-    std::uint64_t bytes_done = 0;
-    SteadyTime since;
-  };
-  std::map<Progress, Seen> copies_;
-  std::function<void()> give_way_;
-};
 
 class Flusher {
  public:

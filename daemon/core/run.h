@@ -24,6 +24,7 @@
 #include "daemon/core/dataset_folders.h"
 #include "daemon/core/dataset_ids.h"
 #include "daemon/core/flush_notes.h"
+#include "daemon/core/flush_slots.h"
 #include "daemon/core/flusher.h"
 #include "daemon/core/followed.h"
 #include "daemon/core/foretold.h"

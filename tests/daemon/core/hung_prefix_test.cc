@@ -11,9 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/core/flusher.h"
 #include "storage/base/clock.h"
-#include "storage/file/transfer/transfer.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/gate.h"
 #include "tests/support/fake_disk.h"
@@ -229,38 +227,6 @@ TEST_F(HungPrefixTest, AFullCacheRefusesAtOnceWhileThePrefixHangs) {
   gate_.Open();
   EXPECT_SAYS(client.Next(flushed), local::OK, "");
   EXPECT_SAYS(client.Checkpoint(3, memory_), local::OK, "");
-}
-
-// --- Which copies hang, and whom they move ---
-
-TEST(FlushSlotsTest, ACopyThatBeginsMakesOthersGiveWay) {
-  FlushSlots slots(0);
-  const auto copy = std::make_shared<TransferProgress>();
-  slots.CopyBegins(copy, SteadyTime());  // nobody is there that could
-  int gave_way = 0;
-  slots.OnCopyBegins([&] { ++gave_way; });
-  slots.CopyEnds(copy);
-  EXPECT_EQ(gave_way, 0);
-  slots.CopyBegins(copy, SteadyTime());
-  EXPECT_EQ(gave_way, 1);
-}
-
-TEST(FlushSlotsTest, ACopyStallsThatDoesNotGetOnUnlessItWaitsForBandwidth) {
-  constexpr std::chrono::seconds kStalled(30), kMoment(1);
-  const SteadyTime begin{std::chrono::hours(1)};
-  FlushSlots slots(0);
-  const auto hung = std::make_shared<TransferProgress>(), throttled = std::make_shared<TransferProgress>();
-  slots.CopyBegins(hung, begin);
-  slots.CopyBegins(throttled, begin);
-  throttled->throttled = true;
-  EXPECT_EQ(slots.CopiesMoving(begin + kStalled - kMoment, kStalled), 2u);
-  EXPECT_EQ(slots.StalledSince(hung, begin + kStalled - kMoment, kStalled), std::nullopt);
-  EXPECT_EQ(slots.CopiesMoving(begin + kStalled, kStalled), 1u);
-  EXPECT_EQ(slots.StalledSince(hung, begin + kStalled, kStalled), begin);
-  EXPECT_EQ(slots.StalledSince(throttled, begin + kStalled, kStalled), std::nullopt);
-  hung->bytes_done = 1;
-  EXPECT_EQ(slots.CopiesMoving(begin + 2 * kStalled, kStalled), 2u);
-  EXPECT_EQ(slots.StalledSince(hung, begin + 2 * kStalled, kStalled), std::nullopt);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/core/flusher.h"
+#include "daemon/core/flush_slots.h"
 #include "daemon/core/holdings.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/other_caches.h"
