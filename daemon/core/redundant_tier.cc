@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/core/facts.h"
+#include "daemon/core/folder_record.h"
 #include "daemon/policy/policy.h"
 #include "storage/base/status.h"
 #include "storage/place/cache/cache_folder.h"
@@ -18,51 +19,6 @@ constexpr std::chrono::seconds kLookAtMost(10);  // an opening waits
 constexpr std::chrono::seconds kAgain(10);       // after what has failed
 
 constexpr DatasetId kAll = 0;  // while what is not needed goes
-
-// Has the record been made of this very dataset?
-bool IsSame(const Dataset& dataset, const kept::Whole& record) {
-  return dataset.launch == record.launch() && dataset.mark == record.mark() && dataset.step == record.step() &&
-         dataset.nranks == record.nranks();
-}
-
-kept::Whole RecordOf(const RunId& run, const Dataset& dataset) {
-  kept::Whole record;
-  record.set_run(run.Hex());
-  record.set_launch(dataset.launch);
-  record.set_mark(dataset.mark);
-  record.set_dataset(dataset.id);
-  record.set_step(dataset.step);
-  record.set_attempt(dataset.attempt);
-  record.set_nranks(dataset.nranks);
-  record.set_files(dataset.kind.files);
-  record.set_checkpoint(dataset.kind.checkpoint);
-  record.set_output(dataset.kind.output);
-  record.set_created_us(dataset.created_us);
-  record.set_ordinal(dataset.ordinal);
-  record.set_name(dataset.name);
-  record.set_user(dataset.user);
-  record.set_job(dataset.job);
-  return record;
-}
-
-Dataset DatasetOf(const RedundantFolder::Found& found) {
-  const kept::Whole& record = found.record;
-  Dataset dataset;
-  dataset.id = record.dataset();
-  dataset.launch = record.launch();
-  dataset.mark = record.mark();
-  dataset.step = record.step();
-  dataset.attempt = record.attempt();
-  dataset.kind = {.files = record.files(), .checkpoint = record.checkpoint(), .output = record.output()};
-  dataset.created_us = record.created_us();
-  dataset.ordinal = record.ordinal();
-  dataset.name = record.name();
-  dataset.user = record.user();
-  dataset.job = record.job();
-  dataset.folder = Place::kWhole;
-  PutParts(dataset, found.ranks);
-  return dataset;
-}
 
 }  // namespace
 
@@ -232,7 +188,7 @@ void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& cont
 
 void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, TakingUp take_up) {
   const DatasetPtr known = given_.ledger.Get(id);
-  if (known && !IsSame(*known, found.record)) {
+  if (known && !IsOf(found.record, *known)) {
     return WarnOnce(fmt::format("run {}: {} has another dataset {}, of launch {}: it is left alone", given_.run_name,
                                 lane_, id, found.record.launch()));
   }
@@ -262,7 +218,7 @@ DatasetPtr RedundantTier::Adopt(DatasetId id, const RedundantFolder::Found& foun
   const bool unwanted = given_.inventory.WasRefused(id) || (gone != nullptr && gone->why != Gone::Why::kSuperseded);
   there_.insert(id);
   if (unwanted) return nullptr;
-  Dataset dataset = DatasetOf(found);
+  Dataset dataset = DatasetOf(found.record, found.ranks);
   dataset.pinned = given_.record.IsPinned(id);
   given_.ids.Seen(id);
   const DatasetPtr adopted = given_.ledger.Adopt(std::move(dataset));
@@ -489,7 +445,7 @@ void RedundantTier::MakeRecord(const DatasetPtr& dataset, Then then) {
   const DatasetId id = dataset->id;
   Change(
       id,
-      [record = RecordOf(given_.cache.folder().record().run.run, *dataset)](RedundantFolder& folder) {
+      [record = FolderRecordOf(given_.cache.folder().record().run.run, *dataset)](RedundantFolder& folder) {
         return folder.Complete(record);
       },
       [this, dataset, id, then = std::move(then)](const absl::Status& status) {
