@@ -3,15 +3,38 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "storage/base/launch_mark.h"
 #include "storage/base/status.h"
+#include "storage/place/prefix/lease.h"
 
 namespace cairn {
 namespace {
 
 constexpr int kWritesInTerm = 6;
+
+// The newest checkpoint, if no restart would choose it now, but one may later: it is still being written, or it is not
+// known here where all its parts are. Null: a restart would choose the newest one.
+DatasetPtr MayTurnOutNewest(const Ledger& ledger) {
+  for (const DatasetPtr& dataset : ledger.ByAge() | std::views::reverse) {
+    if (!dataset->superseding()) continue;
+    if (dataset->restorable()) return nullptr;
+    const bool arriving = dataset->cache == Place::kArriving || dataset->prefix == Place::kArriving;
+    if (arriving || dataset->in_cache()) return dataset;
+  }
+  return nullptr;
+}
+
+// If the launch's lease is this cache's and has ended: what it says that was left behind.
+absl::StatusOr<std::optional<std::string>> LeftBy(Prefix& prefix, LaunchId launch, const std::string& cache) {
+  CAIRN_ASSIGN_OR_RETURN(const std::optional<LeaseSeen> lease, prefix.FindLease(launch));
+  if (!lease || !lease->record) return std::optional<std::string>();
+  const LeaseRecord& record = *lease->record;
+  const bool says = record.run == prefix.run() && record.cache == cache && record.state == LeaseRecord::State::kEnded;
+  return says ? std::optional(record.what) : std::nullopt;
+}
 
 }  // namespace
 
@@ -43,6 +66,7 @@ void LaunchKeeper::Begin(const LaunchRecord& launch, LeaseRecord lease, SteadyTi
   committer_ = launch.has_base() ? launch.id : 0;
   launch_ = launch;
   lease_ = std::move(lease);
+  left_before_.reset();
   lease_lost_ = false;
   written_at_ = written_at;
   written_ = lease_->state;
@@ -92,6 +116,7 @@ void LaunchKeeper::Resume(const LaunchRecord& launch) {
   if (!launch.has_base() || (launch_ && launch_->id == launch.id)) return;
   launch_ = launch;
   lease_.reset();
+  left_before_.reset();
   lease_lost_ = false;
   Renew();
 }
@@ -101,23 +126,33 @@ LaunchKeeper::Wanted LaunchKeeper::WhatIsSo() const {
   if (!launch_ || (newest != nullptr && (!newest->ours || newest->id != launch_->id))) return {};
   if (newest != nullptr && !newest->over())
     return {.state = State::kLive, .what = fmt::format("{} ranks of launch {}", newest->live(), newest->id)};
+  return WhatIsLeft();
+}
+
+LaunchKeeper::Wanted LaunchKeeper::WhatIsLeft() const {
   const DatasetPtr last = given_.ledger.NewestRestorable();
-  if (!last || last->in_prefix()) return {};
-  const bool flushing = reports_.flushing(last->id);
-  if (!flushing && last->in_folder()) return {};
-  if (!flushing && !reports_.bringing(*last)) {
+  const bool flushing = last && !last->in_prefix() && reports_.flushing(last->id);
+  const bool in_caches_only = last && !last->in_prefix() && !last->in_folder();
+  if (flushing || (in_caches_only && reports_.bringing(*last))) {
+    return {.state = State::kDraining,
+            .what = fmt::format("dataset {} (step {}) is on its way to {}", last->id, last->step,
+                                flushing ? "the prefix" : "redundant.path")};
+  }
+  if (const DatasetPtr newer = MayTurnOutNewest(given_.ledger)) {
+    return {.what = fmt::format("dataset {} (step {}) may be whole in caches of nodes", newer->id, newer->step)};
+  }
+  if (in_caches_only) {
     return {.what = fmt::format("dataset {} (step {}) is in caches of nodes only", last->id, last->step)};
   }
-  return {.state = State::kDraining,
-          .what = fmt::format("dataset {} (step {}) is on its way to {}", last->id, last->step,
-                              flushing ? "the prefix" : "redundant.path")};
+  return {.what = std::string(lease::kLeftNothing)};
 }
 
 void LaunchKeeper::Update() {
   if (!launch_ || context_.quiescing() || given_.gate.replaced()) return;
   const Wanted wanted = WhatIsSo();
   const bool ended = wanted.state == State::kEnded;
-  if (!lease_ && ended) return;
+  // A lease that has ended is made anew only if the one before it says something else.
+  if (!lease_ && ended && (!left_before_ || wanted.what.empty() || wanted.what == *left_before_)) return;
   if (!lease_ || wanted.state != lease_->state || (ended && wanted.what != lease_->what)) Renew();
 }
 
@@ -132,14 +167,24 @@ void LaunchKeeper::LookForNewest() {
   if (looking_ || !given_.gate.writable()) return;
   looking_ = true;
   context_.OnPrefix(
-      given_.gate.path(), [prefix = given_.gate.prefix()] { return prefix->NewestLaunch(); },
-      [this](const absl::StatusOr<std::optional<LaunchRecord>>& newest) {
+      given_.gate.path(),
+      [prefix = given_.gate.prefix(), cache = context_.cache_id]() -> absl::StatusOr<Newest> {
+        Newest newest;
+        CAIRN_ASSIGN_OR_RETURN(newest.launch, prefix->NewestLaunch());
+        if (newest.launch && newest.launch->maker.cache == cache) {
+          CAIRN_ASSIGN_OR_RETURN(newest.left, LeftBy(*prefix, newest.launch->id, cache));
+        }
+        return newest;
+      },
+      [this](const absl::StatusOr<Newest>& newest) {
         looking_ = false;
         if (!newest.ok()) {
           return context_.Warn(
               fmt::format("run {}: its newest launch: {}", given_.run_name, MessageOf(newest.status())));
         }
-        if (!launch_ && *newest) Found(**newest);
+        if (launch_ || !newest->launch) return;
+        left_before_ = newest->left;
+        Found(*newest->launch);
       });
 }
 

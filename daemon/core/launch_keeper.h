@@ -84,7 +84,13 @@ class LaunchKeeper {
     State state = State::kEnded;
     std::string what;
   };
+  // On the prefix, as a daemon that has just started finds it.
+  struct Newest {
+    std::optional<LaunchRecord> launch;
+    std::optional<std::string> left;  // left_before_
+  };
   Wanted WhatIsSo() const;
+  Wanted WhatIsLeft() const;  // where no rank is live any more
   void Found(const LaunchRecord& newest);
   void Renew();
   void Written(SteadyTime began, const absl::StatusOr<LeaseRecord>& written);
@@ -100,6 +106,8 @@ class LaunchKeeper {
   LaunchId committer_ = 0;
   std::optional<LeaseRecord> lease_;    // as last written, or about to be
   bool lease_lost_ = false;             // somebody has removed it: another is to be made
+  // There is no lease of this daemon's own yet, and one of an earlier daemon of this cache has ended: what that says.
+  std::optional<std::string> left_before_;
   std::optional<LaunchRecord> launch_;  // that it is of, or for which one is to be made
   SteadyTime written_at_;               // the last time that succeeded
   State written_ = State::kEnded;       // then

@@ -392,7 +392,7 @@ void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
         }();
         if (!made.status.ok() && made.lease.epoch != 0) {  // nobody will serve it
           made.lease.state = LeaseRecord::State::kEnded;
-          made.lease.what.clear();
+          made.lease.what.clear();  // not known: what this cache has is not looked at here
           prefix->WriteLease(made.lease).IgnoreError();
         }
         return made;

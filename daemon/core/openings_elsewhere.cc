@@ -13,6 +13,7 @@
 #include "daemon/core/run.h"
 #include "storage/base/launch_key.h"
 #include "storage/base/status.h"
+#include "storage/place/prefix/lease.h"
 
 namespace cairn {
 
@@ -246,7 +247,8 @@ std::vector<std::string> Openings::NotHeard(const Opening& opening, const Run& r
   if (brought.heard.contains(maker) || brought.unheard.contains(maker)) return names;
   const std::optional<LeaseSeen>& lease = opening.prepared->lease;
   const bool left_nothing = lease && lease->record && lease->record->run == run.id &&
-                            lease->record->state == LeaseRecord::State::kEnded && lease->record->what.empty();
+                            lease->record->state == LeaseRecord::State::kEnded &&
+                            lease->record->what == lease::kLeftNothing;
   if (!left_nothing) names.push_back(fmt::format("{}, which made launch {}", DescribeMaker(*newest), newest->id));
   return names;
 }

@@ -42,8 +42,9 @@ struct LeaseRecord {
   std::uint32_t pid = 0;
   std::uint64_t term_ms = 0;  // at least 1
   State state = State::kLive;
-  // For messages: the sessions that live there, or the dataset that is being drained. Ended: what a restart would
-  // choose, and only caches have; empty: there is no such dataset.
+  // For messages: the sessions that live there, or the dataset that is being drained. Ended: the dataset that a restart
+  // would choose, if only caches have it, or may have it; or lease::kLeftNothing. Empty: it is not known what was left.
+  // Older releases always leave it empty then.
   std::string what;
 
   friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
@@ -60,6 +61,9 @@ struct LeaseSeen {
 namespace lease {
 
 inline constexpr std::size_t kBytes = lease_series::kBytes;
+// What a lease that has ended says if no restart would choose anything that only caches have. Daemons compare this
+// text: it never changes.
+inline constexpr std::string_view kLeftNothing = "nothing is in caches of nodes only";
 // What is longer is cut, and control characters become '?', when a record is written and again in messages.
 inline constexpr std::size_t kWhatBytesMax = 500;
 inline constexpr std::size_t kHostBytesMax = 64;   // HOST_NAME_MAX of Linux (gethostname(2))

@@ -326,6 +326,20 @@ TEST_F(TakeOverTest, ANodeWhoseLastStepWasRemovedWhenItsLaunchWasOverIsNotNamed)
   EXPECT_THAT(nodes[3].Warnings(), Not(HasSubstr("not heard of")));
 }
 
+// Its launch is over, and its daemon was started again; the node that has the other parts was not.
+TEST_F(TakeOverTest, ANodeThatDoesNotKnowWhereAllPartsOfItsNewestStepAreIsNamed) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  PassFor(seconds(30));  // its ranks do not come again
+  for (const int node : {1, 2}) nodes[node].Kill();
+  nodes[1].cache.Restart(3);
+  nodes[1].Start();
+  PassFor(4 * kTerm);
+  ASSERT_NO_FATAL_FAILURE(EndInGoodOrder(1));
+  EXPECT_LE(OpenOnNewNodes("slurm:7.0.1", /*second=*/3), kSoon);
+  EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr("not heard of " + nodes[1].host() + " (process "));
+}
+
 // Its launch has not ended.
 TEST_F(TakeOverTest, TheNodeThatMadeTheNewestLaunchAndWasLostLongAgoIsNamed) {
   ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "storage/format/kvtree/tree.h"
 #include "storage/place/arbiter/arbiter_record.h"
 #include "storage/place/prefix/id_blocks.h"
+#include "storage/place/prefix/lease.h"
 #include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/gate.h"
@@ -59,19 +61,42 @@ class TwoDaemonsTest : public ::testing::TestWithParam<Decides> {
     gate_.AwaitArrival();
     ASSERT_SAYS(one.Close(), local::OK, "");
   }
-  std::uint64_t LeaseCounter() {
+  std::optional<LeaseRecord> Lease() {
     const auto prefix = Prefix::Open(prefix_disk_, first_.prefix(), {.arbiters = arbiters()});
-    if (!prefix.ok()) return 0;
+    if (!prefix.ok()) return std::nullopt;
     const auto lease = (*prefix)->FindLease(1);
-    return lease.ok() && *lease && (*lease)->record ? (*lease)->record->counter : 0;
+    return lease.ok() && *lease ? (*lease)->record : std::nullopt;
+  }
+  std::uint64_t LeaseCounter() { return Lease().value_or(LeaseRecord{}).counter; }
+  bool SaysThatNothingIsLeft() { return Lease().value_or(LeaseRecord{}).what == lease::kLeftNothing; }
+  bool LeaseHasEnded() { return Lease().value_or(LeaseRecord{}).state == LeaseRecord::State::kEnded; }
+  // The first daemon's launch is over, and its only checkpoint is on the prefix.
+  DatasetId LeaveOnThePrefix() {
+    FakeClient one(first_);
+    EXPECT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+    const DatasetId id = Make(one, 1, local::LOCAL);
+    EXPECT_EQ(first_.Flush(id).code(), local::OK);
+    EXPECT_SAYS(one.Wait(id, local::PREFIX), local::OK, "");
+    EXPECT_SAYS(one.Close(), local::OK, "");
+    return id;
+  }
+  // Then the lease says this of what is left.
+  void StopTheFirstAndSay(const std::string& what) {
+    ASSERT_TRUE(first_.Eventually([this] { return LeaseHasEnded(); }));
+    first_.Stop();
+    const auto prefix = Prefix::Open(prefix_disk_, first_.prefix(), {.arbiters = arbiters()});
+    ASSERT_TRUE(prefix.ok()) << prefix.status();
+    LeaseRecord lease = *Lease();
+    lease.what = what;
+    ASSERT_TRUE((*prefix)->WriteLease(lease).ok());
   }
 
   const Memory memory_ = {ValueOf(1, "step", 7), PlainOf(2, RandomBytes(2, 100'000))};
   DatasetId flushed_ = 0;
   FakeArbiters service_;
-  FakeDisk prefix_disk_;
+  FakeDisk cache_disk_, prefix_disk_;
   Gate gate_{FakeOp::kWrite, "/ckpt."};
-  CoreHarness first_{nullptr, &prefix_disk_}, second_{nullptr, &prefix_disk_};
+  CoreHarness first_{&cache_disk_, &prefix_disk_}, second_{nullptr, &prefix_disk_};
 };
 
 TEST_P(TwoDaemonsTest, ARankOfALaunchOfTheFirstIsRefusedByTheSecond) {
@@ -122,6 +147,31 @@ TEST_P(TwoDaemonsTest, TheDaemonThatMadeTheNewestLaunchIsNamedIfItsCacheAloneHas
   EXPECT_SAYS(two.Latest(), local::NOT_FOUND, "");
   EXPECT_TRUE(second_.Warned("not heard of " + HostName()));
   EXPECT_TRUE(second_.Warned("which made launch 1"));
+}
+
+// As releases before have written it, whatever they had left.
+TEST_P(TwoDaemonsTest, ALeaseThatDoesNotSayWhatWasLeftIsNoWordThatNothingWas) {
+  Start();
+  LeaveOnThePrefix();
+  ASSERT_NO_FATAL_FAILURE(StopTheFirstAndSay(""));
+  FakeClient two(second_);
+  ASSERT_SAYS(two.Open({.key = "job.2"}), local::OK, "");
+  EXPECT_TRUE(second_.Warned("not heard of " + HostName()));
+}
+
+TEST_P(TwoDaemonsTest, AStepThatIsStillBeingWrittenWhenItsRanksHaveClosedIsNotNothing) {
+  Start();
+  Gate writing(FakeOp::kWrite, "Ckpt");
+  cache_disk_.SetHook(writing.hook());
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  EXPECT_SAYS(one.Checkpoint(1, memory_), local::OK, "");
+  writing.AwaitArrival();
+  EXPECT_SAYS(one.Close(), local::OK, "");
+  EXPECT_TRUE(first_.Eventually([this] { return LeaseHasEnded(); }));
+  EXPECT_SAYS(two.Open({.key = "job.2"}), local::OK, "");
+  writing.Open();
+  EXPECT_TRUE(second_.Warned("not heard of " + HostName()));
 }
 
 TEST_P(TwoDaemonsTest, ADaemonThatIsGoneIsWaitedForOneTerm) {

@@ -427,6 +427,16 @@ TEST_F(LeaseBytesTest, EmptyTextsAreKept) {
   EXPECT_EQ(Seen(disk_).record, record);
 }
 
+// Other daemons compare it, of this release and of others.
+TEST_F(LeaseBytesTest, ThatNothingIsLeftIsSaidInTheSameWordsForEver) {
+  EXPECT_EQ(lease::kLeftNothing, "nothing is in caches of nodes only");
+  LeaseRecord record = Record(std::string(lease::kLeftNothing));
+  record.epoch = 1;
+  record.state = LeaseRecord::State::kEnded;
+  ASSERT_OK(lease::Write(*At(disk_), record));
+  EXPECT_EQ(Seen(disk_).record->what, lease::kLeftNothing);
+}
+
 TEST_F(LeaseBytesTest, ALeaseWithoutTermOrLaunchIsNotWritten) {
   LeaseRecord record = Record();
   record.term_ms = 0;
