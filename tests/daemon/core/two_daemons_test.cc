@@ -42,6 +42,13 @@ class TwoDaemonsTest : public ::testing::TestWithParam<Decides> {
     EXPECT_SAYS(client.Wait(done.committed().dataset(), level), local::OK, "");
     return done.committed().dataset();
   }
+  // By the first daemon, which flushes it.
+  DatasetId MakeOnThePrefix(FakeClient& client, std::uint64_t step) {
+    const DatasetId id = Make(client, step, local::LOCAL);
+    EXPECT_EQ(first_.Flush(id).code(), local::OK);
+    EXPECT_SAYS(client.Wait(id, local::PREFIX), local::OK, "");
+    return id;
+  }
   std::uint64_t SendOpen(FakeClient& client, const std::string& key, std::uint32_t deadline_ms) {
     local::Request request;
     request.set_deadline_ms(deadline_ms);
@@ -70,13 +77,18 @@ class TwoDaemonsTest : public ::testing::TestWithParam<Decides> {
   std::uint64_t LeaseCounter() { return Lease().value_or(LeaseRecord{}).counter; }
   bool SaysThatNothingIsLeft() { return Lease().value_or(LeaseRecord{}).what == lease::kLeftNothing; }
   bool LeaseHasEnded() { return Lease().value_or(LeaseRecord{}).state == LeaseRecord::State::kEnded; }
-  // The first daemon's launch is over, and its only checkpoint is on the prefix.
+  // The first daemon's launch is over, and its only checkpoint is in its cache alone.
+  void LeaveInTheCache() {
+    FakeClient one(first_);
+    EXPECT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+    Make(one, 1, local::LOCAL);
+    EXPECT_SAYS(one.Close(), local::OK, "");
+  }
+  // The same, on the prefix.
   DatasetId LeaveOnThePrefix() {
     FakeClient one(first_);
     EXPECT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
-    const DatasetId id = Make(one, 1, local::LOCAL);
-    EXPECT_EQ(first_.Flush(id).code(), local::OK);
-    EXPECT_SAYS(one.Wait(id, local::PREFIX), local::OK, "");
+    const DatasetId id = MakeOnThePrefix(one, 1);
     EXPECT_SAYS(one.Close(), local::OK, "");
     return id;
   }
@@ -120,12 +132,8 @@ TEST_P(TwoDaemonsTest, AnotherLaunchIsBusyWhileTheFirstLives) {
 
 TEST_P(TwoDaemonsTest, ALaunchThatWasClosedIsNotWaitedFor) {
   Start(/*term_ms=*/20'000);
-  FakeClient one(first_), two(second_);
-  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
-  const DatasetId id = Make(one, 1, local::LOCAL);
-  ASSERT_EQ(first_.Flush(id).code(), local::OK);
-  ASSERT_SAYS(one.Wait(id, local::PREFIX), local::OK, "");
-  ASSERT_SAYS(one.Close(), local::OK, "");
+  const DatasetId id = LeaveOnThePrefix();
+  FakeClient two(second_);
   const auto begun = std::chrono::steady_clock::now();
   ASSERT_SAYS(two.Open({.key = "job.2"}), local::OK, "");
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
@@ -137,12 +145,9 @@ TEST_P(TwoDaemonsTest, ALaunchThatWasClosedIsNotWaitedFor) {
 
 // There are no links between nodes here.
 TEST_P(TwoDaemonsTest, TheDaemonThatMadeTheNewestLaunchIsNamedIfItsCacheAloneHasACheckpoint) {
-  first_.config.flush.every = 0;
   Start();
-  FakeClient one(first_), two(second_);
-  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
-  Make(one, 1, local::LOCAL);
-  ASSERT_SAYS(one.Close(), local::OK, "");
+  LeaveInTheCache();
+  FakeClient two(second_);
   ASSERT_SAYS(two.Open({.key = "job.2"}), local::OK, "");
   EXPECT_SAYS(two.Latest(), local::NOT_FOUND, "");
   EXPECT_TRUE(second_.Warned("not heard of " + HostName()));
@@ -206,9 +211,7 @@ TEST_P(TwoDaemonsTest, ACommitAfterTheTakeoverIsChosenByNobody) {
   Start(/*term_ms=*/20'000);
   FakeClient one(first_), two(second_), three(second_);
   ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
-  const DatasetId counted = Make(one, 1, local::LOCAL);
-  ASSERT_EQ(first_.Flush(counted).code(), local::OK);
-  ASSERT_SAYS(one.Wait(counted, local::PREFIX), local::OK, "");
+  const DatasetId counted = MakeOnThePrefix(one, 1);
   const DatasetId late = Make(one, 2, local::LOCAL);
   Gate gate(FakeOp::kAny, "scr.dataset." + std::to_string(late) + "/commit");
   prefix_disk_.SetHook(gate.hook());
@@ -266,9 +269,7 @@ TEST_P(TwoDaemonsTest, WhoWasShutOutRemovesNothingAndPromisesNothing) {
   Start();
   FakeClient one(first_), two(second_);
   ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
-  const DatasetId counted = Make(one, 1, local::LOCAL);
-  ASSERT_EQ(first_.Flush(counted).code(), local::OK);
-  ASSERT_SAYS(one.Wait(counted, local::PREFIX), local::OK, "");
+  const DatasetId counted = MakeOnThePrefix(one, 1);
   const DatasetId late = Make(one, 2, local::LOCAL);
   ASSERT_SAYS(two.Open({.key = "job.2", .takeover = true}), local::OK, "");
   ASSERT_EQ(first_.Flush(late).code(), local::OK);  // with keep_last, step 1 would go now
@@ -325,12 +326,9 @@ TEST_P(ServiceTest, OneThatIsDownHoldsUpOpeningsAndNothingElse) {
 }
 
 TEST_P(ServiceTest, HoweverOftenALaunchIsTriedItIsToldOnceWhoWasNotHeard) {
-  first_.config.flush.every = 0;
   Start();
-  FakeClient one(first_), two(second_);
-  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
-  Make(one, 1, local::LOCAL);
-  ASSERT_SAYS(one.Close(), local::OK, "");
+  LeaveInTheCache();
+  FakeClient two(second_);
   service_.RefuseRecords(true);
   const std::uint64_t waiting = SendOpen(two, "job.2", 60'000);
   ASSERT_TRUE(second_.Eventually([this] { return service_.refused() >= 4; }));
