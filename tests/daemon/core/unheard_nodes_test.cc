@@ -46,6 +46,21 @@ TEST_F(UnheardNodesTest, PartsOfAMissingNodeAreReadIfItAnswers) {
   for (Rank rank = 0; rank < kMany; ++rank) EXPECT_EQ(back.ranks[rank].tier, local::TIER_PARTNER) << rank;
 }
 
+// The node of the ranks whose parts are lost has not heard the missing node itself: it believes the home.
+TEST_F(UnheardNodesTest, PartsAreMadeAnewOfWhatAMissingNodeKeepsIfItAnswers) {
+  ASSERT_NO_FATAL_FAILURE(MakeSteps(1, 2));
+  nodes[2].Kill();
+  CutOffFromTheCoordinator(1);
+  OpenOnNewNodes();
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, newest);
+  EXPECT_EQ(back.step, kNewest);
+  for (Rank rank = 0; rank < kMany; ++rank) {
+    EXPECT_EQ(back.ranks[rank].tier, rank % 2 == 0 ? local::TIER_PARTNER : local::TIER_REBUILT) << rank;
+  }
+  EXPECT_NE(FindFile(nodes[4], newest, "-Rank1.fti"), "") << "it was made at the home";
+}
+
 // Nobody knows its node any more.
 TEST_F(UnheardNodesTest, TheNodeThatMadeTheNewestLaunchAndHasLeftSomethingBehindIsNamed) {
   ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
