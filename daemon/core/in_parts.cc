@@ -153,6 +153,14 @@ bool FindLost(Found& found) {
   return true;
 }
 
+std::uint32_t CountNowhere(const Found& found) {
+  std::uint32_t nowhere = 0;
+  for (Rank rank = 0; rank < found.candidate.dataset.nranks; ++rank) {
+    nowhere += found.here.contains(rank) || found.candidate.at.contains(rank) ? 0 : 1;
+  }
+  return nowhere;
+}
+
 }  // namespace
 
 std::vector<Candidate> InParts(const Nodes::Holdings& holdings, const Ledger& ledger, const InPartsOptions& options) {
@@ -172,15 +180,17 @@ std::vector<Candidate> InParts(const Nodes::Holdings& holdings, const Ledger& le
       Add(holding, dataset, member, ranks, options, all[{holding.dataset(), holding.mark()}]);
     }
   }
-  std::vector<Candidate> whole;
+  std::vector<Candidate> candidates;
   for (auto& [key, found] : all) {
     AddOwn(ledger, found);
-    if (!FindLost(found)) continue;
-    if (found.seen_to && !options.wanted(found.candidate.dataset)) continue;
-    if (found.candidate.at.empty() && found.candidate.lost.empty()) continue;  // all of it is here
-    whole.push_back(std::move(found.candidate));
+    const bool lacks = !FindLost(found);
+    if (lacks) found.candidate.nowhere = options.lacking ? CountNowhere(found) : 0;
+    if (lacks && found.candidate.nowhere == 0) continue;
+    if ((lacks || found.seen_to) && !options.wanted(found.candidate.dataset)) continue;
+    if (!lacks && found.candidate.at.empty() && found.candidate.lost.empty()) continue;  // all of it is here
+    candidates.push_back(std::move(found.candidate));
   }
-  return whole;
+  return candidates;
 }
 
 }  // namespace cairn

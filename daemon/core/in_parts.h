@@ -3,6 +3,7 @@
 #ifndef CAIRN_DAEMON_CORE_IN_PARTS_H_
 #define CAIRN_DAEMON_CORE_IN_PARTS_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <utility>
@@ -26,6 +27,8 @@ struct Candidate {
   std::map<Rank, Member> at = {};
   std::map<Rank, std::vector<kept::Set>> lost = {};  // sets that may make it anew: those with the most left first
   std::map<Rank, kept::Set> keeps = {};              // of `at`: the newest set for which that rank keeps something
+  // InPartsOptions::lacking: so many ranks are neither here nor at a member, and not all of them can be made anew.
+  std::uint32_t nowhere = 0;
 };
 
 struct InPartsOptions {
@@ -33,7 +36,8 @@ struct InPartsOptions {
   std::function<bool(const Dataset&)> left;    // an output that is to go to the prefix; not if some node sees to it
   // That node's word for the rank's part is not believed: it was found not to be so. Empty: all are believed.
   std::function<bool(DatasetId, Rank, const NodeId&)> bad = {};
-  Member own = {};  // this node, for messages
+  Member own = {};       // this node, for messages
+  bool lacking = false;  // also those `wanted` of which parts are nowhere
 };
 
 // The datasets in parts of which all parts are there, or can be made anew; also of what this cache alone has kept.

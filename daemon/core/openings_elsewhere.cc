@@ -225,6 +225,9 @@ std::vector<std::string> Openings::WhatWasNotHeard(const Opening& opening, const
         "that not all of them may be known here: {}",
         run.name, kSo));
   }
+  if (opening.brought && !opening.brought->lacks.empty()) {
+    texts.push_back(fmt::format("run {}: no node that was heard has {}: {}", run.name, opening.brought->lacks, kSo));
+  }
   const std::vector<std::string> names = NotHeard(opening, run);
   if (!names.empty()) {
     texts.push_back(fmt::format("run {}: what other nodes' caches have was not heard of {}: {}", run.name,

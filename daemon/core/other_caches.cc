@@ -284,7 +284,9 @@ std::vector<Candidate> OtherCaches::CandidatesOf(const Job& job, const std::set<
   const auto older = [](const Candidate& a, const Candidate& b) {
     const bool restartable[] = {a.dataset.kind.checkpoint, b.dataset.kind.checkpoint};
     if (restartable[0] != restartable[1]) return restartable[1];
-    return IsNewer(AgeOf(b.dataset), AgeOf(a.dataset));
+    const Age age[] = {AgeOf(a.dataset), AgeOf(b.dataset)};
+    if (IsNewer(age[0], age[1]) || IsNewer(age[1], age[0])) return IsNewer(age[1], age[0]);
+    return a.nowhere > b.nowhere;
   };
   std::vector<Candidate> newest;  // oldest first
   const auto add = [&](Candidate candidate) {
@@ -294,7 +296,9 @@ std::vector<Candidate> OtherCaches::CandidatesOf(const Job& job, const std::set<
     newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
     if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
   };
-  for (Candidate& candidate : InParts(job.holdings, given_.ledger, OptionsOf(job))) add(std::move(candidate));
+  InPartsOptions options = OptionsOf(job);
+  options.lacking = !parts_only && !job.look;
+  for (Candidate& candidate : InParts(job.holdings, given_.ledger, options)) add(std::move(candidate));
   for (const auto& [member, missing, told] : job.holdings) {
     if (!told.ok() || parts_only) continue;
     for (const peer::Holding& holding : told->datasets()) {
@@ -384,7 +388,7 @@ bool OtherCaches::IsOffline(const Job& job) const {
 void OtherCaches::Check(const JobPtr& job, const Candidate& from) {
   if (IsOffline(*job)) {
     const DatasetPtr known = given_.ledger.Get(from.dataset.id);
-    if (from.in_parts && known && known->mark == from.dataset.mark) return DescribeParts(job, from);
+    if (from.in_parts && known && known->mark == from.dataset.mark) return Take(job, from);
     return Failed(job, from, Unavailable("the prefix, which would say whether it counts, does not answer"));
   }
   const std::shared_ptr<Prefix> prefix = given_.gate.prefix();
@@ -400,10 +404,15 @@ void OtherCaches::Check(const JobPtr& job, const Candidate& from) {
   };
   context_.OnPrefix(given_.gate.path(), std::move(look), [this, job, from](const absl::StatusOr<bool>& comes) {
     if (!comes.ok()) return Failed(job, from, comes.status());
-    if (*comes) return from.in_parts ? DescribeParts(job, from) : Describe(job, from);
+    if (*comes) return Take(job, from);
     spdlog::info("{}: not brought here: it is on the prefix, does not count there, or is of another", TextOf(from));
     Next(job);
   });
+}
+
+void OtherCaches::Take(const JobPtr& job, const Candidate& from) {
+  if (from.nowhere > 0) return Lacks(job, from);
+  from.in_parts ? DescribeParts(job, from) : Describe(job, from);
 }
 
 void OtherCaches::Describe(const JobPtr& job, const Candidate& from) {

@@ -73,6 +73,7 @@ class OtherCaches {
     std::set<NodeId> heard;      // have told what they hold, and nothing there was still becoming whole
     std::map<NodeId, std::string> unheard = {};  // the others who are known, also if they are missing; by their names
     std::set<DatasetId> missed;  // that a launch would have chosen, and that could not be brought
+    std::string lacks = {};      // which parts nobody who was heard has of the newest of these; empty: of none
     bool all_answered = true;    // who is known, and not missing
     bool others_known = true;    // Nodes::WhenAllKnown; else there may be more than those
     std::vector<MadeAnew> made;  // that no node had any more
@@ -178,6 +179,8 @@ class OtherCaches {
   void Next(const JobPtr& job);
   void End(const JobPtr& job);
   void Check(const JobPtr& job, const Candidate& from);
+  void Take(const JobPtr& job, const Candidate& from);
+  void Lacks(const JobPtr& job, const Candidate& from);
   bool IsOffline(const Job& job) const;
   void Describe(const JobPtr& job, const Candidate& from);
   void DescribeParts(const JobPtr& job, const Candidate& from);

@@ -44,6 +44,16 @@ void OtherCaches::NoteLostParts(const Nodes::Holdings& holdings, DatasetId only)
   }
 }
 
+// A node of which nothing is known here may have the rest: the launch begins from an older one, but not in silence. Of
+// older ones that lack parts nobody needs to know.
+void OtherCaches::Lacks(const JobPtr& job, const Candidate& from) {
+  job->brought.missed.insert(from.dataset.id);
+  job->brought.lacks = fmt::format("the parts of {} of the {} ranks of dataset {} (step {})", from.nowhere,
+                                   from.dataset.nranks, from.dataset.id, from.dataset.step);
+  std::erase_if(job->candidates, [](const Candidate& older) { return older.nowhere > 0; });
+  Next(job);
+}
+
 // Before a launch begins nobody knows where its ranks will be: it is enough then that the parts can be made.
 void OtherCaches::DescribeLostParts(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset) {
   if (AwaitsRanks(*job, from)) {

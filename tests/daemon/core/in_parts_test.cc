@@ -45,9 +45,9 @@ class InPartsTest : public ::testing::Test {
     holdings_.push_back({.member = member, .holdings = holdings});
   }
   // The one dataset; id 0: it is not whole, as far as numbers tell.
-  Candidate Found() {
+  Candidate Found(bool lacking = false) {
     const auto all = [](const Dataset&) { return true; };
-    const std::vector<Candidate> found = InParts(holdings_, ledger_, {.wanted = all, .left = all});
+    const std::vector<Candidate> found = InParts(holdings_, ledger_, {.wanted = all, .left = all, .lacking = lacking});
     return found.empty() ? Candidate() : found.front();
   }
 
@@ -107,6 +107,16 @@ TEST_F(InPartsTest, WhatNoSetBearsIsNoCandidate) {
   EXPECT_EQ(Found().dataset.id, 0u);
   Node({.ranks = "1", .keeps = {}});
   EXPECT_EQ(Found().dataset.id, 7u);
+}
+
+TEST_F(InPartsTest, WhatLacksPartsIsFoundIfThatIsAskedFor) {
+  Node({.ranks = "0,3", .keeps = {}});
+  EXPECT_EQ(Found().dataset.id, 0u);
+  const Candidate lacking = Found(/*lacking=*/true);
+  EXPECT_EQ(lacking.dataset.id, 7u);
+  EXPECT_EQ(lacking.nowhere, 2u);
+  Node({.ranks = "1-2", .keeps = {}});
+  EXPECT_EQ(Found(/*lacking=*/true).nowhere, 0u);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/take_over_fixture.h"
@@ -103,6 +104,24 @@ TEST_F(UnheardNodesTest, ANodeThatDoesNotKnowWhereAllPartsOfItsNewestStepAreIsNa
   PassFor(4 * kTerm);
   EXPECT_EQ(GoOnAfterTheEndOf(1), kOnThePrefix);
   EXPECT_THAT(nodes[3].Warnings(), HasSubstr(UnheardMaker(1)));
+}
+
+// The node that made the newest launch answers, and so nobody misses the node that has the rest.
+TEST_F(UnheardNodesTest, ANewerStepOfWhichNobodyHasSomePartsIsNotPassedOverInSilence) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundancy.scheme = "single";
+  ASSERT_NO_FATAL_FAILURE(CoordinateAtZero());
+  for (const int node : {1, 2}) nodes[node].Start();
+  RanksAt(1, 2);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.0"));
+  ASSERT_NO_FATAL_FAILURE(MakeStepOnThePrefix(1));
+  newest = Checkpoint(kNewest);
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(newest, local::LOCAL), local::OK, "");
+  clients.clear();
+  ASSERT_NO_FATAL_FAILURE(EndInGoodOrder(2));
+  OpenOnNewNodes("slurm:7.0.1", /*second=*/3);
+  EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr("no node that was heard has the parts of 3 of the 6 ranks of dataset " +
+                                             std::to_string(newest) + " (step 5)"));
 }
 
 // Its launch has not ended.
