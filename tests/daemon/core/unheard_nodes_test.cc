@@ -7,8 +7,12 @@
 #include <cstdint>
 #include <string>
 
+#include "storage/place/prefix/lease.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/simulated_nodes.h"
 #include "tests/daemon/core/take_over_fixture.h"
+#include "tests/support/status_matchers.h"
 
 namespace cairn {
 namespace {
@@ -18,7 +22,21 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class UnheardNodesTest : public TakeOverTest {};
+class UnheardNodesTest : public TakeOverTest {
+ protected:
+  // As if the daemon that wrote the newest launch's lease had said this of what is left.
+  void SayOfTheLease(const std::string& what) {
+    ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::Open(nodes.prefix, SimulatedNodes::kPrefix));
+    ASSERT_OK_AND_ASSIGN(const auto launch, prefix->NewestLaunch());
+    ASSERT_TRUE(launch);
+    ASSERT_OK_AND_ASSIGN(const auto seen, prefix->FindLease(launch->id));
+    ASSERT_TRUE(seen && seen->record);
+    LeaseRecord lease = *seen->record;
+    EXPECT_EQ(lease.what, lease::kLeftNothing);
+    lease.what = what;
+    ASSERT_OK(prefix->WriteLease(lease));
+  }
+};
 
 TEST_F(UnheardNodesTest, AMissingNodeThatDoesNotAnswerIsWaitedForInBoundsAndNamed) {
   ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
@@ -91,6 +109,22 @@ TEST_F(UnheardNodesTest, ANodeWhoseLastStepWasRemovedWhenItsLaunchWasOverIsNotNa
   ASSERT_EQ(nodes[1].Remove(newest).code(), local::OK);
   PassFor(seconds(1));
   EXPECT_EQ(GoOnAfterTheEndOf(1), kOnThePrefix);
+  EXPECT_THAT(nodes[3].Warnings(), Not(HasSubstr("not heard of")));
+}
+
+// Of an older release, or of a step that has left the cache since.
+TEST_F(UnheardNodesTest, ADaemonThatIsStartedAgainSaysThatNothingIsLeftIfItsLeaseDoesNot) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  ASSERT_EQ(nodes[1].Flush(newest).code(), local::OK);
+  PassFor(seconds(30));
+  for (const char* before : {"", "dataset 2 (step 5) is in caches of nodes only"}) {
+    nodes[1].Kill();
+    nodes[1].cache.Restart(3);
+    ASSERT_NO_FATAL_FAILURE(SayOfTheLease(before)) << before;
+    nodes[1].Start();
+    PassFor(kTerm);
+  }
+  EXPECT_EQ(GoOnAfterTheEndOf(1), kNewest);
   EXPECT_THAT(nodes[3].Warnings(), Not(HasSubstr("not heard of")));
 }
 
