@@ -24,6 +24,18 @@ using ::testing::Not;
 
 class UnheardNodesTest : public TakeOverTest {
  protected:
+  // Of another job. One step is on the prefix, the newest one in the caches of nodes 1 and 2, in parts.
+  void MakeStepsInParts() {
+    for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundancy.scheme = "single";
+    ASSERT_NO_FATAL_FAILURE(CoordinateAtZero());
+    for (const int node : {1, 2}) nodes[node].Start();
+    RanksAt(1, 2);
+    ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+    ASSERT_NO_FATAL_FAILURE(MakeStepOnThePrefix(1));
+    newest = Checkpoint(kNewest);
+    for (const auto& client : clients) EXPECT_SAYS(client->Wait(newest, local::LOCAL), local::OK, "");
+    Close();
+  }
   // As if the daemon that wrote the newest launch's lease had said this of what is left.
   void SayOfTheLease(const std::string& what) {
     ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::Open(nodes.prefix, SimulatedNodes::kPrefix));
@@ -142,20 +154,30 @@ TEST_F(UnheardNodesTest, ANodeThatDoesNotKnowWhereAllPartsOfItsNewestStepAreIsNa
 
 // The node that made the newest launch answers, and so nobody misses the node that has the rest.
 TEST_F(UnheardNodesTest, ANewerStepOfWhichNobodyHasSomePartsIsNotPassedOverInSilence) {
-  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundancy.scheme = "single";
-  ASSERT_NO_FATAL_FAILURE(CoordinateAtZero());
-  for (const int node : {1, 2}) nodes[node].Start();
-  RanksAt(1, 2);
-  ASSERT_NO_FATAL_FAILURE(OpenMany("slurm:7.0.0"));
-  ASSERT_NO_FATAL_FAILURE(MakeStepOnThePrefix(1));
-  newest = Checkpoint(kNewest);
-  for (const auto& client : clients) EXPECT_SAYS(client->Wait(newest, local::LOCAL), local::OK, "");
-  clients.clear();
+  ASSERT_NO_FATAL_FAILURE(MakeStepsInParts());
   ASSERT_NO_FATAL_FAILURE(EndInGoodOrder(2));
   OpenOnNewNodes("slurm:7.0.1", /*second=*/3);
   EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
   EXPECT_THAT(nodes[3].Warnings(), HasSubstr("no node that was heard has the parts of 3 of the 6 ranks of dataset " +
                                              std::to_string(newest) + " (step 5)"));
+}
+
+// The node that made the newest launch reaches the other one, and flushes all parts.
+TEST_F(UnheardNodesTest, AFlushOfAStepOfWhichPartsWereNotHeardIsWaitedFor) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsInParts());
+  nodes[2].PrefixHangs(true);
+  ASSERT_EQ(nodes[1].Flush(newest).code(), local::OK);
+  nodes.network.Block(nodes[2].address(), nodes[3].address());
+  nodes.network.Block(nodes[3].address(), nodes[2].address());
+  nodes[3].Start();
+  RanksAt(3, 3);
+  const std::uint64_t call = SendOpen(180'000);
+  PassFor(seconds(30));
+  EXPECT_FALSE(clients[0]->HasReply(call));
+  nodes[2].PrefixHangs(false);
+  ASSERT_SAYS(clients[0]->Next(call), local::OK, "");
+  ASSERT_NO_FATAL_FAILURE(OpenOtherRanks());
+  EXPECT_EQ(RestoreLatest().step, kNewest);
 }
 
 // Its launch has not ended.
