@@ -12,7 +12,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -71,8 +70,8 @@ struct Shared {
     const Clock::time_point now = Clock::now();
     const Clock::time_point at_most = jobs.front().posted + WorkPool::kHoldsBackFor;
     std::size_t taken = working;
-    for (const auto& [number, begun] : std::views::reverse(holds)) {  // the youngest first
-      const Clock::time_point until = std::min(begun + WorkPool::kHoldsBackFor, at_most);
+    for (auto hold = holds.rbegin(); hold != holds.rend(); ++hold) {  // the youngest first
+      const Clock::time_point until = std::min(hold->second + WorkPool::kHoldsBackFor, at_most);
       if (until <= now) return std::nullopt;
       if (++taken >= cores) return until;
     }
