@@ -289,12 +289,16 @@ std::vector<Candidate> OtherCaches::CandidatesOf(const Job& job, const std::set<
     return a.nowhere > b.nowhere;
   };
   std::vector<Candidate> newest;  // oldest first
+  std::vector<Candidate> lacking;  // parts; they take nobody's place
+  const auto insert = [&](Candidate candidate) {
+    newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
+    if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
+  };
   const auto add = [&](Candidate candidate) {
     const DatasetId id = candidate.dataset.id;
     if (rejected.contains(id) || ((parts_only || job.look) && job.only == 0 && bad_.contains(id))) return;
     if (!IsWanted(job, candidate)) return;
-    newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
-    if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
+    candidate.nowhere == 0 ? insert(std::move(candidate)) : lacking.push_back(std::move(candidate));
   };
   InPartsOptions options = OptionsOf(job);
   options.lacking = !parts_only && !job.look;
@@ -305,6 +309,8 @@ std::vector<Candidate> OtherCaches::CandidatesOf(const Job& job, const std::set<
       if (holding.ranks().empty()) add({.dataset = DatasetOf(holding), .member = member});
     }
   }
+  std::ranges::sort(lacking, [&older](const Candidate& a, const Candidate& b) { return older(b, a); });
+  for (Candidate& candidate : lacking | std::views::take(kCandidatesMax - newest.size())) insert(std::move(candidate));
   return newest;
 }
 
