@@ -2,9 +2,8 @@
 // hashes and writes windows, writes metadata and trailer last. Layout F of FTI-FF: offset in the image = offset in the
 // file.
 //
-// While the client copies into an image of the whole file, it is neither hashed nor written: that begins with the
-// Commit, or with Go if it waits for that. In a ring windows are hashed and written as they are
-// complete.
+// While the client copies into an image of the whole file, the file is neither hashed nor written: that begins with
+// the Commit, or with Go if it waits for that. In a ring windows are hashed and written as they are complete.
 //
 // With a base (a differential checkpoint) a window is written once it is hashed: of its blocks those whose digest
 // differs from the base's, and all that the base does not have. Metadata and trailer are always written anew. The

@@ -64,7 +64,7 @@ class HashCompany::Round {
   // What one cannot take in keeps nobody else from what is its own.
   static void Tell(HashPartner& partner, const absl::Status& status) {
     const absl::Status told = Caught([&] { partner.HashingFailed(status); });
-    if (!told.ok()) spdlog::error("a capture was not told that {}: {}", MessageOf(status), MessageOf(told));
+    if (!told.ok()) spdlog::error("a capture was not told of its end: {}", MessageOf(told));
   }
 
   // False: nobody wants the results.
