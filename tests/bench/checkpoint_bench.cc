@@ -2,13 +2,13 @@
 // with what the machine gives at best. Every figure is the median of paired, alternated rounds, with quartiles.
 //
 //   blocked   cairn_checkpoint against memcpy of the same bytes into touched memory, all ranks at the same time
-//   local     from the call's return to `local` against the larger of a raw direct write and hashing (16 MD5 lanes, as
-//             many threads as cores)
+//   local     from the call's return to `local` against the larger of a raw direct write over a file, synced, and
+//   hashing
+//             (16 MD5 lanes, as many threads as cores)
 //   flush     from asking to `prefix` against a copy of the file with sync (as a throughput: more is better)
-//   restore   from the cache, by a daemon just started, against a raw read and a memcpy; and from the image
+//   restore   from the cache, by a daemon just started, against a raw read, alone and with a memcpy; and from the image
 //   elastic   a global array stored by 2 ranks: restored by 3, in strips of rows and of columns, against 2 as it was;
-//   all
-//             from the cache, by a daemon just started
+//             all from the cache, by a daemon just started
 //   small     64 clients x 1 MiB x 10 checkpoints: datasets per second at `local`
 //
 // All files are written in full: of what differs only, differential_bench tells.
@@ -42,7 +42,8 @@
 namespace cairn::bench {
 namespace {
 
-constexpr char kConfig[] = "[flush]\nevery = 0\n[cache]\nkeep = 1\n[ftiff]\ndifferential = false\n";
+constexpr char kConfig[] = "[flush]\nevery = 0\n[cache]\nkeep = 1\n";
+constexpr char kAllWritten[] = "[flush]\nevery = 0\n[cache]\nkeep = 1\n[ftiff]\ndifferential = false\n";
 
 struct Options {
   int ranks = 1;
@@ -88,7 +89,8 @@ void RankOfCheckpoints(const Options& options, const Daemon& daemon, Shared* sha
   std::byte* target = Touched(options.bytes(), 0);
   Check(cairn_protect(session, 1, data, options.bytes(), CAIRN_BYTE), session, "cairn_protect");
   std::uint64_t dataset = 0;
-  for (int warm = 0; warm < 3; ++warm) {  // images are made and mapped
+  for (int warm = 0; warm < 4; ++warm) {  // until images are made and mapped, and files are written over
+    ChangeAll(data, options.bytes());
     Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
     Check(cairn_wait(session, dataset, CAIRN_LEVEL_LOCAL, 120000), session, "cairn_wait");
   }
@@ -99,8 +101,8 @@ void RankOfCheckpoints(const Options& options, const Daemon& daemon, Shared* sha
     shared->seconds[rank] = Now() - start;
     pthread_barrier_wait(&shared->barrier);
   };
-  auto checkpoint = [&](std::uint64_t round) {
-    data[0] = static_cast<std::byte>(round);
+  auto checkpoint = [&] {
+    ChangeAll(data, options.bytes());
     pthread_barrier_wait(&shared->barrier);
     const double start = Now();
     Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
@@ -115,7 +117,7 @@ void RankOfCheckpoints(const Options& options, const Daemon& daemon, Shared* sha
   };
   for (int round = 0; round < options.rounds; ++round) {
     if (round % 2 == 0) copy();
-    checkpoint(static_cast<std::uint64_t>(round));
+    checkpoint();
     if (round % 2 == 1) copy();
     if (with_local) pthread_barrier_wait(&shared->barrier);  // the parent measures the disk alone
   }
@@ -137,6 +139,11 @@ void BlockedAndLocal(const Options& options) {
   std::vector<Ratio> blocked, local;
   const std::size_t total = options.bytes() * static_cast<std::size_t>(options.ranks);
   std::byte* data = Touched(options.bytes(), 7);
+  std::vector<std::string> raw;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    raw.push_back(fmt::format("{}/cairn-bench-raw-{}", BenchFolder(), rank));
+    RawWrite(raw.back(), {data, options.bytes()}, /*sync=*/true);
+  }
   auto slowest = [&] { return *std::max_element(shared->seconds, shared->seconds + options.ranks); };
   for (int round = 0; round < options.rounds; ++round) {
     double copied = 0, checkpointed = 0, climbed = 0;
@@ -157,27 +164,23 @@ void BlockedAndLocal(const Options& options) {
     if (round % 2 == 0) copy();
     checkpoint();
     if (round % 2 == 1) copy();
-    double wrote = 0;
-    const std::string raw = BenchFolder() + "/cairn-bench-raw";
-    for (int rank = 0; rank < options.ranks; ++rank) {
-      const double start = Now();
-      RawWrite(raw, {data, options.bytes()}, true);
-      wrote += Now() - start;
-      std::filesystem::remove(raw);
-    }
+    const double start = Now();
+    for (const std::string& file : raw) RawOverwrite(file, {data, options.bytes()});
+    const double wrote = Now() - start;
     const double hashed = HashSeconds(data, options.bytes(), static_cast<std::size_t>(options.ranks));
     blocked.push_back({checkpointed, copied});
     local.push_back({climbed, std::max(wrote, hashed)});
     pthread_barrier_wait(&shared->barrier);
   }
+  for (const std::string& file : raw) std::filesystem::remove(file);
   const double mib = daemon.MibBeyondImages();
   for (pid_t pid : ranks) waitpid(pid, nullptr, 0);
   daemon.Stop();
-  PrintRatios(fmt::format("blocked, {} x {} MiB (bar 1.3)", options.ranks, options.mib), blocked, "memcpy");
-  PrintRatios(fmt::format("local, {} x {} MiB (bar 1.4)", options.ranks, options.mib), local, "raw write or hash");
+  PrintRatios(fmt::format("blocked, {} x {} MiB (bar 1.05)", options.ranks, options.mib), blocked, "memcpy");
+  PrintRatios(fmt::format("local, {} x {} MiB (bar 1.15)", options.ranks, options.mib), local, "raw write or hash");
   fmt::print("  {:.1f} GB/s in cairn_checkpoint; daemon: {:.2f} CPU s for {:.1f} GiB, {:.0f} MiB beyond images\n",
              static_cast<double>(total) / Median(blocked).measured / 1e9, daemon.cpu_seconds(),
-             static_cast<double>(total) * (options.rounds + 3) / (1u << 30), mib);
+             static_cast<double>(total) * (options.rounds + 4) / (1u << 30), mib);
 }
 
 // --- flush, restore ---
@@ -215,10 +218,10 @@ void DropFromPageCache(const std::string& path) {
 }
 
 void FlushAndRestore(const Options& options) {
-  Daemon daemon(BenchFolder() + "/cairn-bench", kConfig);
+  Daemon daemon(BenchFolder() + "/cairn-bench", kAllWritten);
   std::byte* data = Touched(options.bytes(), 3);
   std::byte* target = Touched(options.bytes(), 0);
-  std::vector<Ratio> flush, restore, image;
+  std::vector<Ratio> flush, restore, restore_and_copy, image;
   for (int round = 0; round < options.rounds; ++round) {
     std::uint64_t dataset = 0, step = 0;
     cairn_session* session = OpenRank(daemon, 0, 1, fmt::format("write {}", round));
@@ -254,30 +257,35 @@ void FlushAndRestore(const Options& options) {
       cairn_close(reader);
       return seconds;
     };
+    struct Limit {
+      double read = 0, copy = 0;
+    } bound;
     auto limit = [&] {
       DropFromPageCache(file);
-      const double read_at = Now();
+      const double start = Now();
       RawRead(file, {target, options.bytes()});
-      const double read_end = Now();
+      const double read = Now();
       std::memcpy(target, data, options.bytes());
-      return Now() - read_end + (read_end - read_at);
+      bound = {.read = read - start, .copy = Now() - read};
     };
     cairn_close(session);
     std::memset(target, 0, options.bytes());
     const double from_image = restored(fmt::format("image {}", round), CAIRN_TIER_IMAGE);
-    const double before = round % 2 == 0 ? limit() : 0;
+    if (round % 2 == 0) limit();
     daemon.Stop();
     daemon.Start();
     DropFromPageCache(file);
     std::memset(target, 0, options.bytes());
     const double from_cache = restored(fmt::format("cache {}", round), CAIRN_TIER_CACHE);
-    const double bound = round % 2 == 0 ? before : limit();
-    restore.push_back({from_cache, bound});
-    image.push_back({from_image, bound});
+    if (round % 2 != 0) limit();
+    restore.push_back({from_cache, bound.read});
+    restore_and_copy.push_back({from_cache, bound.read + bound.copy});
+    image.push_back({from_image, bound.read + bound.copy});
   }
   daemon.Stop();
   PrintRatios(fmt::format("flush, {} MiB, throughput (bar 0.8 or more)", options.mib), flush, "copy with sync", true);
-  PrintRatios(fmt::format("restore from the cache, {} MiB (bar 1.5)", options.mib), restore, "raw read + memcpy");
+  PrintRatios(fmt::format("restore from the cache, {} MiB (bar 1.2)", options.mib), restore, "raw read");
+  PrintRatios("  the same", restore_and_copy, "raw read + memcpy");
   PrintRatios(fmt::format("restore from the image, {} MiB", options.mib), image, "raw read + memcpy");
   fmt::print("  daemon: {:.2f} CPU s\n", daemon.cpu_seconds());
 }
@@ -321,7 +329,7 @@ double RestoreStrips(const Options& options, const Daemon& daemon, std::byte* me
 }
 
 void Elastic(const Options& options) {
-  Daemon daemon(BenchFolder() + "/cairn-bench", kConfig);
+  Daemon daemon(BenchFolder() + "/cairn-bench", kAllWritten);
   std::byte* memory = Touched(options.bytes() + (64 << 20), 3);
   std::vector<std::thread> running;
   for (int rank = 0; rank < 2; ++rank) {
@@ -358,7 +366,7 @@ void Elastic(const Options& options) {
 void Small() {
   constexpr int kClients = 64;
   constexpr int kCheckpoints = 10;
-  Daemon daemon(BenchFolder() + "/cairn-bench", kConfig);
+  Daemon daemon(BenchFolder() + "/cairn-bench", kAllWritten);
   const double start = Now();
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < kClients; ++rank) {

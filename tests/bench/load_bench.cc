@@ -1,34 +1,40 @@
 // What checkpoints cost an application that computes on all cores, at an interval: a real daemon with its default
 // settings, cache and prefix on one disk, every checkpoint flushed. Ranks compute a fixed amount and change a byte of
-// each page, so that every block is written, then call cairn_checkpoint, or in the other half of the blocks, by turns,
-// copy the same bytes into touched memory instead.
+// each page, so that every block is written, then call cairn_checkpoint; or, by turns, copy the same bytes into touched
+// memory instead. What the disk gives at best is taken in between: the same bytes, written over files by direct I/O and
+// synced, all ranks at the same time, one write after the other.
 //
 //   first     the first and the second call of a launch, 2 s per GiB of all ranks after cairn_protect, against memcpy
 //   blocked   the calls after --settle ones: median, p99 and the longest, against memcpy at the same places; the
-//             longest against the mean, too: do calls wait evenly where the disk cannot follow?
+//             longest against the mean, too: do calls wait evenly where the disk cannot follow? Beside it, the same
+//             of the raw writes
 //   compute   the phase after a call, against the phase after a copy
 //   local     from the return of a call until its dataset is `local`, as a rank finds out that asks every 5 ms while it
-//             computes; a dataset that is not there when the next call begins does not count
+//             computes; a dataset that is not there when the next call begins does not count; beside a raw write
 //
 //   load_bench [--ranks N] [--mib N] [--interval-ms N | auto] [--settle N] [--calls N] [--blocks N] [--config TOML]
 //              [--table SVG]
 //
-// One block is one launch with so many calls after those of --settle (2), and as many copies; the prefix keeps the
-// newest four checkpoints, else 15 blocks would fill a disk. `auto`: twice the time from a call to `prefix` when
-// nothing else runs, measured first: an interval that the disk can follow. With --table: a line for each of several
-// sizes, numbers of ranks and intervals, from back to back to idle, as text, and as a picture into that file.
+// One block is one launch with so many calls after those of --settle (2), as many copies and as many raw writes; the
+// prefix keeps the newest four checkpoints, else 15 blocks would fill a disk. `auto`: twice the time from a call to
+// `prefix` when nothing else runs, measured first: an interval that the disk can follow. With --table: a line for each
+// of several sizes, numbers of ranks and intervals, from back to back to idle, as text, and as a picture into that
+// file.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,6 +75,14 @@ struct Times {
   int of_block = 0;
 };
 
+enum class What { kCopies, kCheckpoints, kRawWrites };
+
+// Each of the two that are compared comes first by turns.
+std::array<What, 3> OrderOf(int block) {
+  if (block % 2 == 0) return {What::kCopies, What::kCheckpoints, What::kRawWrites};
+  return {What::kRawWrites, What::kCheckpoints, What::kCopies};
+}
+
 struct Shared {
   pthread_barrier_t barrier;
   Times times[kRanksMax];
@@ -85,7 +99,19 @@ class RankProcess {
     Together();
     work_.Calibrate(options_.interval_ms / 1e3);
     for (int block = 0; block < options_.blocks; ++block) {
-      for (const bool copies : {block % 2 == 0, block % 2 != 0}) copies ? Copies() : Checkpoints(block);
+      for (const What what : OrderOf(block)) {
+        switch (what) {
+          case What::kCopies:
+            Copies();
+            break;
+          case What::kCheckpoints:
+            Checkpoints(block);
+            break;
+          case What::kRawWrites:
+            RawWrites();
+            break;
+        }
+      }
     }
   }
 
@@ -131,6 +157,20 @@ class RankProcess {
     }
   }
 
+  void RawWrites() {
+    const std::string files[] = {RawFile(0), RawFile(1)};
+    for (const std::string& file : files) RawWrite(file, {data_, options_.bytes()}, /*sync=*/true);
+    for (int call = 0; call < options_.of_a_block(); ++call) {
+      ChangeAll(data_, options_.bytes());
+      Together();
+      const double start = Now();
+      RawOverwrite(files[call % 2], {data_, options_.bytes()});
+      Tell({.call = Now() - start});
+    }
+    for (const std::string& file : files) std::filesystem::remove(file);
+  }
+  std::string RawFile(int which) const { return fmt::format("{}/cairn-bench-raw-{}-{}", BenchFolder(), rank_, which); }
+
   void Checkpoints(int block) {
     cairn_session* session = OpenRank(daemon_, rank_, options_.ranks, fmt::format("block {}", block));
     Check(cairn_protect(session, 1, data_, options_.bytes(), CAIRN_BYTE), session, "cairn_protect");
@@ -169,7 +209,7 @@ double Percentile(std::vector<double> values, double part) {
 
 // What the parent gathers.
 struct Series {
-  std::vector<Times> copies, calls;                    // without those of --settle
+  std::vector<Times> copies, calls, raw;               // without those of --settle
   std::vector<Ratio> first, second, blocked, compute;  // by block: medians, ours and memcpy's
   double cpu_per_gb = 0;                               // seconds of the daemon, with the making of images
   double settled_cpu_seconds = 0;                      // the same, of the calls after --settle ones
@@ -194,29 +234,41 @@ std::vector<double> Of(const std::vector<Times>& times, double Times::*what) {
   return values;
 }
 
-void OneBlock(const Options& options, const Daemon& daemon, Shared* shared, int block, Series& series) {
-  std::vector<Times> copies, calls;
-  for (const bool of_copies : {block % 2 == 0, block % 2 != 0}) {
-    double settled = 0;
-    for (int call = 0; call < options.of_a_block(); ++call) {
-      pthread_barrier_wait(&shared->barrier);
-      if (call == options.settle) settled = daemon.CpuSecondsSoFar();
-      (of_copies ? copies : calls).push_back(Hear(options, shared));
-      (of_copies ? copies : calls).back().block = block + 1;
-      (of_copies ? copies : calls).back().of_block = call + 1;
-    }
-    if (!of_copies) series.settled_cpu_seconds += daemon.CpuSecondsSoFar() - settled;
-    if (!of_copies) pthread_barrier_wait(&shared->barrier);  // all is on the prefix
+// What the ranks do now, one after the other; without the first ones, of --settle.
+std::vector<Times> HearAll(const Options& options, Shared* shared, int block, std::function<void(int)> before_call) {
+  std::vector<Times> all;
+  for (int call = 0; call < options.of_a_block(); ++call) {
+    pthread_barrier_wait(&shared->barrier);
+    before_call(call);
+    all.push_back(Hear(options, shared));
+    all.back().block = block + 1;
+    all.back().of_block = call + 1;
   }
+  return all;
+}
+
+void OneBlock(const Options& options, const Daemon& daemon, Shared* shared, int block, Series& series) {
+  std::map<What, std::vector<Times>> heard;
+  for (const What what : OrderOf(block)) {
+    const bool ours = what == What::kCheckpoints;
+    double settled = 0;
+    heard[what] = HearAll(options, shared, block, [&](int call) {
+      if (ours && call == options.settle) settled = daemon.CpuSecondsSoFar();
+    });
+    if (!ours) continue;
+    series.settled_cpu_seconds += daemon.CpuSecondsSoFar() - settled;
+    pthread_barrier_wait(&shared->barrier);  // all is on the prefix
+  }
+  std::vector<Times>&calls = heard[What::kCheckpoints], &copies = heard[What::kCopies], &raw = heard[What::kRawWrites];
   const double copied = Percentile(Of(copies, &Times::call), 0.5);
   series.first.push_back({calls[0].call, copied});
   series.second.push_back({calls[1].call, copied});
-  copies.erase(copies.begin(), copies.begin() + options.settle);
-  calls.erase(calls.begin(), calls.begin() + options.settle);
+  for (std::vector<Times>* const all : {&calls, &copies, &raw}) all->erase(all->begin(), all->begin() + options.settle);
   series.blocked.push_back({Percentile(Of(calls, &Times::call), 0.5), Percentile(Of(copies, &Times::call), 0.5)});
   series.compute.push_back({Percentile(Of(calls, &Times::compute), 0.5), Percentile(Of(copies, &Times::compute), 0.5)});
   series.copies.insert(series.copies.end(), copies.begin(), copies.end());
   series.calls.insert(series.calls.end(), calls.begin(), calls.end());
+  series.raw.insert(series.raw.end(), raw.begin(), raw.end());
 }
 
 Series Measure(const Options& options) {
@@ -300,6 +352,12 @@ std::string Longest(std::vector<Times> calls) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string Evenness(const std::vector<double>& seconds) {
+  const double mean = std::reduce(seconds.begin(), seconds.end()) / static_cast<double>(seconds.size());
+  return fmt::format("mean {:.1f} ms, p99 {:.2f} x that, the longest {:.2f} x", mean * 1e3,
+                     Percentile(seconds, 0.99) / mean, Percentile(seconds, 1) / mean);
+}
+
 void Print(const Options& options, const Series& series) {
   const std::string what = fmt::format("{} x {} MiB every {} ms", options.ranks, options.mib, options.interval_ms);
   PrintRatios(what + ", first call", series.first, "memcpy");
@@ -311,11 +369,9 @@ void Print(const Options& options, const Series& series) {
       "{}, {} calls: p99 {:.1f} ms, longest {:.1f} ms; memcpy: p99 {:.1f} ms, longest {:.1f} ms (p99 {:.2f} x)\n", what,
       ours.size(), Percentile(ours, 0.99) * 1e3, Percentile(ours, 1) * 1e3, Percentile(theirs, 0.99) * 1e3,
       Percentile(theirs, 1) * 1e3, Percentile(ours, 0.99) / Percentile(theirs, 0.99));
-  double sum = 0;
-  for (const double call : ours) sum += call;
-  fmt::print("  mean of ours {:.1f} ms, the longest {:.2f} x that\n", sum / static_cast<double>(ours.size()) * 1e3,
-             Percentile(ours, 1) * static_cast<double>(ours.size()) / sum);
-  fmt::print("  the longest: {}\n  of memcpy: {}\n", Longest(series.calls), Longest(series.copies));
+  fmt::print("  ours: {}\n  raw writes: {}\n", Evenness(ours), Evenness(Of(series.raw, &Times::call)));
+  fmt::print("  the longest: {}\n  of memcpy: {}\n  of raw writes: {}\n", Longest(series.calls), Longest(series.copies),
+             Longest(series.raw));
   const double gb_settled = static_cast<double>(options.bytes()) * options.ranks * options.blocks * options.calls / 1e9;
   fmt::print("  to local after {:.0f} ms in the median; daemon: {:.3f} CPU s per GB, {:.3f} once its images are made\n",
              MedianLocal(series) * 1e3, series.cpu_per_gb, series.settled_cpu_seconds / gb_settled);
@@ -327,16 +383,17 @@ void PrintRow(const Options& options, const Series& series) {
   const std::vector<double> ours = Of(series.calls, &Times::call), theirs = Of(series.copies, &Times::call);
   const double local = MedianLocal(series);
   const std::string to_local = local == 0
-                                   ? "later than the next call | "
-                                   : fmt::format("{:.0f} ms | {:.2f} GB/s", local * 1e3,
+                                   ? "later than the next call"
+                                   : fmt::format("{:.0f} ms, {:.2f} GB/s", local * 1e3,
                                                  static_cast<double>(options.bytes()) * options.ranks / 1e9 / local);
   fmt::print(
-      "| {} x {} MiB | {} | {:.1f} / {:.1f} / {:.1f} ms | {:.1f} / {:.1f} ms | {:.2f} | {:.2f} | {:.2f} | {} | {:.2f} "
-      "|\n",
+      "| {} × {} MiB | {} | {:.1f} / {:.1f} / {:.1f} ms | {:.1f} / {:.1f} ms | {:.2f} | {:.2f} | {:.2f} | {} | {:.0f} "
+      "ms "
+      "| {:.2f} |\n",
       options.ranks, options.mib, options.interval_ms, Percentile(ours, 0) * 1e3, Percentile(ours, 0.5) * 1e3,
       Percentile(ours, 0.99) * 1e3, Percentile(theirs, 0.5) * 1e3, Percentile(theirs, 0.99) * 1e3,
       Percentile(ours, 0.5) / Percentile(theirs, 0.5), Percentile(ours, 0.99) / Percentile(theirs, 0.99),
-      Median(series.compute).value(), to_local, series.cpu_per_gb);
+      Median(series.compute).value(), to_local, Percentile(Of(series.raw, &Times::call), 0.5) * 1e3, series.cpu_per_gb);
   std::fflush(stdout);
 }
 
@@ -348,7 +405,7 @@ int CallsAt(int interval_ms) {
 void Table(Options options) {
   fmt::print(
       "| | interval, ms | blocked: best / median / p99 | memcpy: median / p99 | median | p99 | compute after it | "
-      "`local` after | | CPU s / GB |\n|---|---|---|---|---|---|---|---|---|---|\n");
+      "`local` after | raw write | CPU s / GB |\n|---|---|---|---|---|---|---|---|---|---|\n");
   std::vector<PlotLine> lines;
   for (const std::size_t mib : {16, 256, 1024}) {
     for (const int ranks : {1, options.ranks}) {

@@ -59,6 +59,13 @@ void RawWrite(const std::string& path, std::span<const std::byte> bytes, bool sy
   if (sync) Require(fdatasync(fd.get()) == 0, "fdatasync");
 }
 
+void RawOverwrite(const std::string& path, std::span<const std::byte> bytes) {
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
+  Require(fd.valid(), path.c_str());
+  Transfer(fd.get(), true, const_cast<std::byte*>(bytes.data()), bytes.size());
+  Require(fdatasync(fd.get()) == 0, "fdatasync");
+}
+
 void RawRead(const std::string& path, std::span<std::byte> target) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   Require(fd.valid(), path.c_str());

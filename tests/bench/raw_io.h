@@ -11,6 +11,8 @@ namespace cairn::bench {
 // Writes a new file by io_uring and direct I/O, 8 writes of 4 MiB in flight, into blocks reserved before; `sync`: and
 // fdatasync. Ends the process on an error. `bytes`: 4 KiB aligned.
 void RawWrite(const std::string& path, std::span<const std::byte> bytes, bool sync);
+// Writes over a file of that length in the same way, and fdatasync.
+void RawOverwrite(const std::string& path, std::span<const std::byte> bytes);
 // Reads that file in the same way.
 void RawRead(const std::string& path, std::span<std::byte> target);
 
