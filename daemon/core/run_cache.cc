@@ -155,10 +155,20 @@ void RunCache::Leave(const DatasetPtr& dataset, const std::string& why) {
   context_.loop().Post([this] { reports_.on_left(); });
 }
 
+// While checkpoints come faster than they become whole, several begin before one can leave by `cache.keep`. Each is to
+// find files to write over: a new file takes the disk half as long again.
+std::size_t RunCache::SparesWanted() const {
+  if (!given_.bases.KeepsSpare()) return 0;
+  const std::size_t arriving = static_cast<std::size_t>(std::ranges::count_if(ledger().InPlay(), [](const auto& item) {
+    return item.second->cache == Place::kArriving && !item.second->kind.files;
+  }));
+  return arriving + (context_.config.cache.keep == 0 && given_.bases.Differential() ? 1 : 0);
+}
+
 void RunCache::ApplyPolicy() {
   const Config& config = context_.config;
   for (DatasetId id :
-       EvictBeyondKeep(FactsOf(ledger(), config.flush), config.cache.keep, config.flush, given_.bases.KeepsSpare())) {
+       EvictBeyondKeep(FactsOf(ledger(), config.flush), config.cache.keep, config.flush, SparesWanted())) {
     EvictOlder(ledger().Get(id), "cache.keep");
   }
   ApplyLinger();

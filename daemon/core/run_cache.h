@@ -7,6 +7,7 @@
 #include <absl/status/statusor.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -169,6 +170,7 @@ class RunCache {
   bool ComesFromFolder(const Dataset& dataset) const;
   void Fetched(const DatasetPtr& dataset, const FetchResult& refetched);
   void RefetchEnded(DatasetId id, const FetchResult& refetched);
+  std::size_t SparesWanted() const;
   void ApplyLinger();
 
   const Context& context_;

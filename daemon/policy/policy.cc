@@ -1,6 +1,7 @@
 #include "daemon/policy/policy.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace cairn {
 namespace {
@@ -155,15 +156,19 @@ std::optional<DatasetId> EvictNewest(std::span<const DatasetFacts> run) {
 }
 
 std::vector<DatasetId> EvictBeyondKeep(std::span<const DatasetFacts> run, std::uint32_t keep,
-                                       const Config::Flush& policy, bool spare) {
+                                       const Config::Flush& policy, std::size_t spares) {
   Facts candidates = OlderRestartable(run);
+  candidates.resize(candidates.size() - std::min<std::size_t>(candidates.size(), keep));
   std::vector<DatasetId> evicted;
-  if (keep == 0 && spare && !candidates.empty() && !candidates.back()->own_files) keep = 1;
-  if (candidates.size() <= keep) return evicted;
-  candidates.resize(candidates.size() - keep);
-  for (const DatasetFacts* dataset : candidates) {
-    if (MayLeaveCache(*dataset) && LeavesUnasked(*dataset, policy)) evicted.push_back(dataset->id);
+  for (const DatasetFacts* dataset : std::views::reverse(candidates)) {
+    if (!MayLeaveCache(*dataset) || !LeavesUnasked(*dataset, policy)) continue;
+    if (spares > 0 && !dataset->own_files) {
+      --spares;
+    } else {
+      evicted.push_back(dataset->id);
+    }
   }
+  std::ranges::reverse(evicted);
   return evicted;
 }
 

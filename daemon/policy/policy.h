@@ -5,6 +5,7 @@
 #ifndef CAIRN_DAEMON_POLICY_POLICY_H_
 #define CAIRN_DAEMON_POLICY_POLICY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -81,9 +82,10 @@ std::vector<DatasetId> EvictForRoom(std::span<const DatasetFacts> run, std::uint
 std::optional<DatasetId> EvictNewest(std::span<const DatasetFacts> run);
 
 // Without need for room: whole checkpoints beyond the newest restartable one and the `keep` that follow it. One whose
-// flush is still to come stays until it is done or dropped. `spare`: one of memory stays at least, for ChooseSpare.
+// flush is still to come stays until it is done or dropped. `spares`: so many of memory stay beyond these, for
+// ChooseSpare.
 std::vector<DatasetId> EvictBeyondKeep(std::span<const DatasetFacts> run, std::uint32_t keep,
-                                       const Config::Flush& policy, bool spare = false);
+                                       const Config::Flush& policy, std::size_t spares = 0);
 
 // Which dataset gives its files to the next checkpoint of memory, to be written over; none: the next one is written in
 // full. Of memory itself, it could leave the cache now (EvictionOrder), and it would leave it by `keep` (0 counts as 1)

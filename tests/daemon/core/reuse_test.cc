@@ -71,44 +71,6 @@ TEST_F(ReuseTest, TheLastWholeOneIsWholeWhileTheNextIsWritten) {
   ExpectRestores(second, 2);
 }
 
-class KeepTest : public ReuseTest, public ::testing::WithParamInterface<std::uint32_t> {};
-
-TEST_P(KeepTest, SoManyStayAndFromThenOnFilesTakeTurns) {
-  harness_.config.cache.keep = GetParam();
-  Start();
-  const std::size_t stay = std::max<std::size_t>(GetParam(), 1) + 1;
-  std::vector<DatasetId> made;
-  for (std::uint64_t step = 1; step <= 7; ++step) {
-    made.push_back(Make(step));
-    if (made.size() <= stay) {
-      EXPECT_GT(Written(made.back()), 3 * kMiB) << step;
-    } else {
-      EXPECT_LT(Written(made.back()), kLittle) << step;
-      EXPECT_TRUE(LosesFolder(made[made.size() - stay - 1]));
-    }
-    for (std::size_t i = made.size() - std::min(made.size(), stay); i < made.size(); ++i)
-      EXPECT_TRUE(HasFolder(made[i]));
-  }
-  for (std::size_t i = made.size() - stay; i < made.size(); ++i) ExpectRestores(made[i], i + 1);
-}
-
-INSTANTIATE_TEST_SUITE_P(Each, KeepTest, ::testing::Values(0, 1, 2));
-
-TEST_F(ReuseTest, SwitchedOffEverythingIsWrittenAndNoSpareStays) {
-  harness_.config.cache.keep = 0;
-  harness_.config.ftiff.differential = false;
-  Start();
-  for (std::uint64_t step = 1; step <= 3; ++step) {
-    const DatasetId id = Make(step);
-    EXPECT_GT(Written(id), 3 * kMiB);
-    EXPECT_TRUE(step == 1 || LosesFolder(id - 1));
-  }
-  harness_.config.ftiff.differential = true;
-  harness_.core().Reload(harness_.config);
-  Make(4);
-  EXPECT_LT(Written(Make(5)), kLittle);
-}
-
 TEST_F(ReuseTest, APinnedOneIsNeverWrittenOver) {
   Start();
   const DatasetId first = Make(1);

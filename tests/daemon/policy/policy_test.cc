@@ -191,7 +191,7 @@ TEST(EvictionPolicyTest, WhatAnotherNodesDaemonDecidesAboutLeavesOnlyForRoom) {
   DatasetFacts followed = Checkpoint(1);
   followed.followed = followed.gave_way = true;
   std::vector<DatasetFacts> run = {followed, Checkpoint(2)};
-  EXPECT_THAT(EvictBeyondKeep(run, 0, {}, /*spare=*/false), IsEmpty());
+  EXPECT_THAT(EvictBeyondKeep(run, 0, {}), IsEmpty());
   EXPECT_EQ(ChooseSpare(run, 1, {}, 0), std::nullopt);
   EXPECT_THAT(EvictForRoom(run, 100), ElementsAre(1));
   run[0].kept = true;
@@ -261,14 +261,15 @@ TEST(EvictionPolicyTest, KeepCountsBeyondTheNewestAndWaitsForFlushes) {
   EXPECT_THAT(EvictBeyondKeep(run, 0, {.every = 0}), ElementsAre(1, 2, 3, 4));
 }
 
-TEST(EvictionPolicyTest, ASpareOfMemoryStaysEvenIfNoneIsKept) {
-  DatasetFacts files = Checkpoint(2);
-  files.own_files = true;
-  EXPECT_THAT(EvictBeyondKeep(std::vector{Checkpoint(1), Checkpoint(2), Checkpoint(3)}, 0, {.every = 0}, true),
-              ElementsAre(1));
-  EXPECT_THAT(EvictBeyondKeep(std::vector{Checkpoint(1), Checkpoint(2), Checkpoint(3)}, 1, {.every = 0}, true),
-              ElementsAre(1));
-  EXPECT_THAT(EvictBeyondKeep(std::vector{files, Checkpoint(3)}, 0, {.every = 0}, true), ElementsAre(2));
+TEST(EvictionPolicyTest, SparesOfMemoryStayBeyondWhatIsKept) {
+  std::vector<DatasetFacts> run = {Checkpoint(1), Checkpoint(2), Checkpoint(3), Checkpoint(4), Checkpoint(5)};
+  EXPECT_THAT(EvictBeyondKeep(run, 0, {.every = 0}, /*spares=*/1), ElementsAre(1, 2, 3));
+  EXPECT_THAT(EvictBeyondKeep(run, 1, {.every = 0}, /*spares=*/1), ElementsAre(1, 2));
+  EXPECT_THAT(EvictBeyondKeep(run, 1, {.every = 0}, /*spares=*/2), ElementsAre(1));
+  EXPECT_THAT(EvictBeyondKeep(run, 1, {.every = 0}, /*spares=*/3), IsEmpty());
+  run[1].own_files = run[2].pinned = true;  // neither can be written over
+  EXPECT_THAT(EvictBeyondKeep(run, 1, {.every = 0}, /*spares=*/1), ElementsAre(2));
+  EXPECT_THAT(EvictBeyondKeep(run, 0, {.every = 0}, /*spares=*/1), ElementsAre(1, 2));
 }
 
 TEST(SparePolicyTest, TheNewestThatKeepLetsGoOnceTheNextIsWhole) {

@@ -1,0 +1,82 @@
+// Files that take turns: how many, how long they stay, and also when all is written. daemon/core/README.md.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/daemon/core/gate.h"
+#include "tests/daemon/core/reuse_fixture.h"
+
+namespace cairn {
+namespace {
+
+class KeepTest : public ReuseTest, public ::testing::WithParamInterface<std::uint32_t> {};
+
+TEST_P(KeepTest, SoManyStayAndFromThenOnFilesTakeTurns) {
+  harness_.config.cache.keep = GetParam();
+  Start();
+  const std::size_t stay = std::max<std::size_t>(GetParam(), 1) + 1;
+  std::vector<DatasetId> made;
+  for (std::uint64_t step = 1; step <= 7; ++step) {
+    made.push_back(Make(step));
+    if (made.size() <= stay) {
+      EXPECT_GT(Written(made.back()), 3 * kMiB) << step;
+    } else {
+      EXPECT_LT(Written(made.back()), kLittle) << step;
+      EXPECT_TRUE(LosesFolder(made[made.size() - stay - 1]));
+    }
+    for (std::size_t i = made.size() - std::min(made.size(), stay); i < made.size(); ++i)
+      EXPECT_TRUE(HasFolder(made[i]));
+  }
+  for (std::size_t i = made.size() - stay; i < made.size(); ++i) ExpectRestores(made[i], i + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, KeepTest, ::testing::Values(0, 1, 2));
+
+TEST_F(ReuseTest, SwitchedOffEverythingIsWrittenAndNoSpareStays) {
+  harness_.config.cache.keep = 0;
+  harness_.config.ftiff.differential = false;
+  Start();
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    const DatasetId id = Make(step);
+    EXPECT_GT(Written(id), 3 * kMiB);
+    EXPECT_TRUE(step == 1 || LosesFolder(id - 1));
+  }
+  harness_.config.ftiff.differential = true;
+  harness_.core().Reload(harness_.config);
+  Make(4);
+  EXPECT_LT(Written(Make(5)), kLittle);
+}
+
+// While one arrives, what is beyond cache.keep stays for those that are about to begin.
+TEST_F(ReuseTest, OfSeveralOnTheirWayEachFindsFilesToWriteOver) {
+  Start();
+  Make(1);
+  const DatasetId second = Make(2);
+  Gate third_ends(FakeOp::kSync, "Ckpt3-Rank0"), fifth_ends(FakeOp::kSync, "Ckpt5-Rank0");
+  disk_.SetHook([first = third_ends.hook(), then = fifth_ends.hook()](FakeOp op, const std::string& path) {
+    first(op, path);
+    then(op, path);
+  });
+  const DatasetId third = Commit(3), fourth = Commit(4), fifth = Commit(5);
+  third_ends.Open();
+  fifth_ends.AwaitArrival();
+  ASSERT_SAYS(client_->Wait(fourth, local::LOCAL), local::OK, "");
+  const std::uint64_t older = Inode(second), newer = Inode(third);
+  ASSERT_NE(older, 0u);
+  const DatasetId sixth = Commit(6), seventh = Commit(7);
+  fifth_ends.Open();
+  ASSERT_SAYS(client_->Wait(seventh, local::LOCAL), local::OK, "");
+  disk_.SetHook(nullptr);
+  EXPECT_EQ(Inode(sixth), newer);
+  EXPECT_EQ(Inode(seventh), older);
+  for (const DatasetId gone : {second, third, fourth, fifth}) EXPECT_TRUE(LosesFolder(gone)) << gone;
+  ExpectRestores(sixth, 6);
+  ExpectRestores(seventh, 7);
+}
+
+}  // namespace
+}  // namespace cairn
