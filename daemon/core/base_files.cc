@@ -111,8 +111,11 @@ void BaseFiles::Prepared(DatasetId to, Ready ready) {
 std::optional<CaptureBase> BaseFiles::Take(DatasetId to, Rank rank) {
   const auto reuse = reuse_.find(to);
   if (reuse == reuse_.end()) return std::nullopt;
-  auto base = reuse->second.files.extract(rank);
-  return base ? std::optional(std::move(base.mapped())) : std::nullopt;
+  auto taken = reuse->second.files.extract(rank);
+  if (!taken) return std::nullopt;
+  CaptureBase base = std::move(taken.mapped());
+  base.compared = Differential();
+  return base;
 }
 
 void BaseFiles::End(DatasetId to) {

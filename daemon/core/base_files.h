@@ -1,5 +1,5 @@
-// Differential checkpoints: whose files a new dataset's files start from, what is known of their blocks, and what is
-// distrusted. README.md, "Differential checkpoints". Strand only, but for Prepare.
+// Whose files a new dataset's files are written over; of differential checkpoints also what is known of their blocks,
+// and what is distrusted. README.md, "Files that are written over". Strand only, but for Prepare.
 #ifndef CAIRN_DAEMON_CORE_BASE_FILES_H_
 #define CAIRN_DAEMON_CORE_BASE_FILES_H_
 
@@ -33,7 +33,7 @@ class BaseFiles {
   ftiff::Letter LetterOfFiles() const;
   bool Differential() const;
   // Retired files alternate where extents cannot be shared.
-  bool KeepsSpare() const { return Differential() && !cache_->shares_extents(); }
+  bool KeepsSpare() const { return LetterOfFiles() == ftiff::Letter::kF && !cache_->shares_extents(); }
 
   // --- A new dataset gets its bases ---
   // Files of `spare` are `to`'s. REQUIRES: it leaves the cache right now.

@@ -31,8 +31,8 @@ Capture::Spec Captures::SpecOf(const Writer& writer) {
   // The list may go on with a file of another launch, which registered in another order.
   if (spec.letter == ftiff::Letter::kA) spec.registered = IdsOf(writer.variables);
   if (HasEmptied(spec.layout)) spec.last_hashes = LastHashes(writer.last.get(), spec.layout);
-  if (spec.letter == ftiff::Letter::kF && given_.bases.Differential() && !writer.dataset->kind.past_cache) {
-    spec.want_digests = true;
+  if (spec.letter == ftiff::Letter::kF && !writer.dataset->kind.past_cache) {
+    spec.want_digests = given_.bases.Differential();
     spec.base = given_.bases.Take(writer.dataset->id, writer.rank);
     // A client that waits for slots of a ring would wait for the whole base to be read.
     if (writer.ring && spec.base && !spec.base->digests) spec.base.reset();

@@ -71,7 +71,7 @@ absl::StatusOr<BaseFile> UseWorkFile(Disk& disk, const CaptureBase& base, const 
                                      const std::function<bool()>& stop) {
   BaseFile made{.file = nullptr, .digests = base.digests, .damaged = {}};
   CAIRN_ASSIGN_OR_RETURN(made.file, disk.Open(work_path, {.direct = true, .writable = true}));
-  if (made.digests == nullptr) {
+  if (made.digests == nullptr && base.compared) {
     CAIRN_RETURN_IF_ERROR(ReadDigests(base, std::min(base.data_bytes, data_bytes), stop, made));
   }
   CAIRN_RETURN_IF_ERROR(made.file->Truncate(file_bytes));

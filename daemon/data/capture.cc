@@ -97,6 +97,7 @@ class CaptureImpl final : public Capture, public HashPartner {
   void FailUnless(const absl::Status& status);
   void Open();
   void PrepareDigests();
+  bool UsesBase() const;
   absl::StatusOr<std::unique_ptr<File>> OpenFile();
   void WriteSome();
   void BeginWindows(const Run& run);
@@ -248,7 +249,7 @@ void CaptureImpl::Abort() {
 // --- Hashing ---
 
 bool CaptureImpl::digesting() const {
-  return spec_.letter == ftiff::Letter::kF && (spec_.want_digests || spec_.base.has_value());
+  return spec_.letter == ftiff::Letter::kF && (spec_.want_digests || (spec_.base.has_value() && spec_.base->compared));
 }
 
 void CaptureImpl::PostHashing() {
@@ -326,10 +327,15 @@ void CaptureImpl::PrepareDigests() {
   PostHashing();
 }
 
+// A ring leaves windows without content as they are in a new file: zeros.
+bool CaptureImpl::UsesBase() const {
+  return spec_.letter == ftiff::Letter::kF && spec_.base.has_value() && (spec_.base->compared || !places_.ring());
+}
+
 // With the base in it, or new.
 absl::StatusOr<std::unique_ptr<File>> CaptureImpl::OpenFile() {
   const std::uint64_t file_bytes = spec_.layout.file_bytes(ftiff::Letter::kF);
-  if (spec_.letter == ftiff::Letter::kF && spec_.base.has_value()) {
+  if (UsesBase()) {
     absl::StatusOr<BaseFile> base = TakeBase(disk_, *spec_.base, spec_.work_path, spec_.layout.data_bytes, file_bytes,
                                              [this] { return stopping_.load(); });
     const absl::MutexLock lock(&mutex_);
@@ -342,7 +348,7 @@ absl::StatusOr<std::unique_ptr<File>> CaptureImpl::OpenFile() {
             DataLoss("base {}: {} of its MiB are not what its catalogue says: written anew", spec_.base->path, damaged);
       }
       std::unique_ptr<File> file = std::move(base->file);
-      writes_.Use(*std::move(base), digests_.get());
+      if (spec_.base->compared) writes_.Use(*std::move(base), digests_.get());
       return file;
     }
   }

@@ -7,7 +7,8 @@
 //
 // With a base (a differential checkpoint) a window is written once it is hashed: of its blocks those whose digest
 // differs from the base's, and all that the base does not have. Metadata and trailer are always written anew. The
-// result is an ordinary file, equal byte by byte to one written in full.
+// result is an ordinary file, equal byte by byte to one written in full. A base that is not compared is written over in
+// full: a disk takes that faster than a new file.
 //
 // The image is the client's: it may change it at any time. Hashes, checksums and disk may then differ, which spoils
 // its own dataset only and is found when that is verified. Bytes of a container that are not in use, and whatever an
@@ -61,10 +62,11 @@ struct CaptureResult {
   absl::Status base_status;  // why the base could not be used; kDataLoss, too, if only parts of it could
 };
 
-// A file of an earlier dataset of the same rank, in layout F, to start from: only blocks that differ are written.
+// A file of an earlier dataset of the same rank, in layout F, to start from.
 struct CaptureBase {
   std::string path;
-  bool clone = false;  // its extents are shared and it stays; false: it is spare, and becomes the new file
+  bool clone = false;    // its extents are shared and it stays; false: it is spare, and becomes the new file
+  bool compared = true;  // only blocks that differ are written; false: all are
   std::uint64_t file_bytes = 0;
   std::uint64_t data_bytes = 0;
   std::vector<std::uint32_t> crc32c;            // per MiB, from its catalogue

@@ -51,6 +51,23 @@ TEST_F(ReuseTest, SwitchedOffEverythingIsWrittenAndNoSpareStays) {
   EXPECT_LT(Written(Make(5)), kLittle);
 }
 
+TEST_F(ReuseTest, SwitchedOffFilesTakeTurnsAllTheSame) {
+  harness_.config.ftiff.differential = false;
+  Start();
+  DatasetId before = Make(1), last = Make(2);
+  for (std::uint64_t step = 3; step <= 5; ++step) {
+    const std::uint64_t inode = Inode(before);
+    const DatasetId next = Make(step);
+    EXPECT_EQ(Inode(next), inode) << step;
+    EXPECT_GT(Written(next), 3 * kMiB);
+    EXPECT_TRUE(LosesFolder(before));
+    before = std::exchange(last, next);
+  }
+  EXPECT_FALSE(harness_.Warned("written in full"));
+  ExpectRestores(before, 4);
+  ExpectRestores(last, 5);
+}
+
 // While one arrives, what is beyond cache.keep stays for those that are about to begin.
 TEST_F(ReuseTest, OfSeveralOnTheirWayEachFindsFilesToWriteOver) {
   Start();
