@@ -35,7 +35,8 @@ Capture::Spec Captures::SpecOf(const Writer& writer) {
     spec.want_digests = given_.bases.Differential();
     spec.base = given_.bases.Take(writer.dataset->id, writer.rank);
     // A client that waits for slots of a ring would wait for the whole base to be read.
-    if (writer.ring && spec.base && !spec.base->digests) spec.base.reset();
+    if (spec.base && writer.ring && !spec.base->digests) spec.base->compared = false;
+    if (spec.base && spec.base->clone && !spec.base->compared) spec.base.reset();  // each block would be copied first
   }
   spec.scans = view::ScansFor(writer.variables, spec.layout);
   spec.plan = *writer.plan;
@@ -128,7 +129,7 @@ void Captures::TakeResult(const WriterPtr& writer, CaptureResult& result) {
   if (!result.base_status.ok()) {
     const bool in_full = result.bytes_written == result.file_bytes;
     context_.Warn(fmt::format("run {}: dataset {}: rank {} is written {}: {}", given_.run_name, dataset.id,
-                              writer->rank, in_full ? "in full" : "in part, from a damaged file",
+                              writer->rank, in_full ? "into a new file" : "in part, from a damaged file",
                               MessageOf(result.base_status)));
     BaseIsDamaged(*writer, result.base_status);
   }

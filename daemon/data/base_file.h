@@ -1,4 +1,4 @@
-// The file that a differential capture starts from, on its way to becoming the new one.
+// The older file that a capture starts from, on its way to becoming the new one.
 #ifndef CAIRN_DAEMON_DATA_BASE_FILE_H_
 #define CAIRN_DAEMON_DATA_BASE_FILE_H_
 

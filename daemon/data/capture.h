@@ -5,10 +5,10 @@
 // While the client copies into an image of the whole file, the file is neither hashed nor written: that begins with
 // the Commit, or with Go if it waits for that. In a ring windows are hashed and written as they are complete.
 //
-// With a base (a differential checkpoint) a window is written once it is hashed: of its blocks those whose digest
-// differs from the base's, and all that the base does not have. Metadata and trailer are always written anew. The
-// result is an ordinary file, equal byte by byte to one written in full. A base that is not compared is written over in
-// full: a disk takes that faster than a new file.
+// With a base that is compared (a differential checkpoint) a window is written once it is hashed: of its blocks those
+// whose digest differs from the base's, and all that the base does not have. Metadata and trailer are always written
+// anew. The result is an ordinary file, equal byte by byte to one written in full. A base that is not compared is
+// written over in full: a disk takes that faster than a new file.
 //
 // The image is the client's: it may change it at any time. Hashes, checksums and disk may then differ, which spoils
 // its own dataset only and is found when that is verified. Bytes of a container that are not in use, and whatever an
@@ -69,8 +69,9 @@ struct CaptureBase {
   bool compared = true;  // only blocks that differ are written; false: all are
   std::uint64_t file_bytes = 0;
   std::uint64_t data_bytes = 0;
-  std::vector<std::uint32_t> crc32c;            // per MiB, from its catalogue
-  std::shared_ptr<const BlockDigests> digests;  // null: made from the file, each MiB first checked against crc32c
+  std::vector<std::uint32_t> crc32c;  // per MiB, from its catalogue
+  // Null: made from the file if it is compared, each MiB first checked against crc32c.
+  std::shared_ptr<const BlockDigests> digests;
 };
 
 class Capture : public std::enable_shared_from_this<Capture> {

@@ -34,6 +34,13 @@ void WriteQueue::Use(BaseFile base, const BlockDigests* digests) {
   unwritten_ = table_.windows().size();
 }
 
+void WriteQueue::UseOldFile() {
+  for (std::size_t i = 0; table_.ring() && i < table_.windows().size(); ++i) {
+    if (table_.windows()[i].content == 0) complete_.push_back(i);
+  }
+  unwritten_ = table_.windows().size();
+}
+
 void WriteQueue::Complete(std::size_t window) {
   complete_.push_back(window);
 }

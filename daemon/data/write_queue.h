@@ -1,6 +1,6 @@
 // What of a capture is to be written next: all windows in the order of the file, in a ring each as it is complete; with
-// a base each as it is hashed, and of its blocks those that the base does not hold. No I/O, no locks: the owner guards
-// it.
+// a base to compare each as it is hashed, and of its blocks those that the base does not hold. No I/O, no locks: the
+// owner guards it.
 #ifndef CAIRN_DAEMON_DATA_WRITE_QUEUE_H_
 #define CAIRN_DAEMON_DATA_WRITE_QUEUE_H_
 
@@ -33,6 +33,9 @@ class WriteQueue {
   // Only blocks that `base` does not hold are to be written; `digests` tells what the blocks are to be, once their
   // window is hashed (borrowed). Before the first Next.
   void Use(BaseFile base, const BlockDigests* digests);
+  // The file is one that has held something else, and all is written over: what has no content, too. Before the first
+  // Next.
+  void UseOldFile();
 
   void Committed() { committed_ = true; }
   void Complete(std::size_t window);  // in a ring: nothing changes it any more
@@ -64,8 +67,8 @@ class WriteQueue {
   const std::uint64_t whole_blocks_end_;
   bool committed_ = false;
   std::size_t unwritten_ = 0;         // windows
-  std::size_t next_ = 0;              // without a ring and a base: the next window
-  std::deque<std::size_t> complete_;  // in a ring without a base
+  std::size_t next_ = 0;              // without a ring and a base to compare: the next window
+  std::deque<std::size_t> complete_;  // in a ring without a base to compare
   std::uint64_t bytes_written_ = 0;
 
   std::optional<BaseFile> base_;
