@@ -55,13 +55,13 @@ struct Config {
     std::uint32_t every = 0;             // at every so many-th call
     std::uint64_t interval_ms = 0;       // so long after the last one
     std::uint32_t overhead_percent = 0;  // while the application has spent less than this on checkpoints
-    std::uint64_t mtbf_ms = 0;  // of one node, mean time between failures: at the interval that loses least by it
+    std::uint64_t mtbf_ms = 0;    // of one node, mean time between failures: at the interval that loses least by it
     bool skip_when_busy = false;  // a due one is put off while the one before is on its way to `local`
   } checkpoint;
   struct Ftiff {
     bool layout_a = false;     // of the files in cache and prefix: false ("F") the current one, true ("A") FTI 1.1's
     bool exact = false;        // false ("aligned"): for speed; true ("exact"): FTI's own packing
-    bool differential = true;  // write only what changed since the state of a file that is not needed any more
+    bool differential = true;  // of a file that is not needed any more, only what differs is written over; else all
   } ftiff;
   struct PrefixPolicy {
     std::uint32_t keep_last = 0;   // 0: all
@@ -85,8 +85,8 @@ struct Config {
     std::string name;                       // of this node, told to clients; empty: the host that is listened on
     std::string announce;                   // a folder besides those of runs that clients are told in; "~": home
     std::string tls_ca, tls_cert, tls_key;  // empty: keys of this daemon's own, told in the folders of its runs
-    bool insecure_loopback = false;   // without TLS, only on a loopback address, only if asked for by this name
-    std::uint64_t resume_ms = 30000;  // a broken stream keeps its session so long
+    bool insecure_loopback = false;         // without TLS, only on a loopback address, only if asked for by this name
+    std::uint64_t resume_ms = 30000;        // a broken stream keeps its session so long
   } ingest;
   // Links to the daemons of the same run on other nodes.
   struct Peers {

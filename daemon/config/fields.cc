@@ -46,7 +46,9 @@ const Field kFields[] = {
      "files are judged by those of its last dataset, the first of a run not at all; 0: none; for all users: 5 % of it; "
      "can be reloaded",
      CAIRN_U64_(cache.reserve)},
-    {"cache.keep", kNumber, "whole checkpoints kept per run beyond the newest; can be reloaded",
+    {"cache.keep", kNumber,
+     "whole checkpoints kept per run beyond the newest; while a new one is written over the files of the oldest, one "
+     "fewer; can be reloaded",
      CAIRN_U32_(cache.keep)},
     {"cache.linger", kDuration,
      "how long a finished run's datasets that are on the prefix stay cached; 0: until room is needed",
@@ -148,8 +150,9 @@ const Field kFields[] = {
      "can be read by FTI; can be reloaded",
      CAIRN_BOOL_(ftiff.exact), 0, 0, "aligned", "exact"},
     {"ftiff.differential", kSwitch,
-     "write only what changed, into the file of an older checkpoint that cache.keep would delete anyway (at least one "
-     "stays for this); false: write all of it, into such a file if there is one; not with layout A; can be reloaded",
+     "write only what changed, into the file of an older checkpoint that cache.keep would delete once the new one is "
+     "whole; at least one stays for this; false: write all of it, into such a file if there is one, and none stays for "
+     "this; not with layout A; can be reloaded",
      CAIRN_BOOL_(ftiff.differential)},
     {"prefix.keep_last", kNumber,
      "so many newest checkpoints stay on the prefix, not counting those behind which CURRENT was set back; 0: all; can "

@@ -10,13 +10,16 @@
 namespace cairn {
 namespace {
 
-// A rank's file of the base. Whose digests are not known is looked at: how long its data is.
+// A rank's file of the base. If it is to be compared, and its digests are not known, it is looked at: how long its data
+// is.
 absl::StatusOr<CaptureBase> BaseFile(Disk& disk, const std::string& folder, const catalogue::Catalogue& catalogue,
-                                     std::shared_ptr<const BlockDigests> digests) {
+                                     std::shared_ptr<const BlockDigests> digests, bool compared) {
   const catalogue::FileEntry& file = catalogue.file(0);
   CaptureBase base;
   base.path = folder + "/" + file.name();
   base.file_bytes = file.bytes();
+  base.compared = compared;
+  if (!compared) return base;
   base.crc32c.assign(file.crc32c().begin(), file.crc32c().end());
   base.digests = std::move(digests);
   if (base.digests) {
@@ -54,8 +57,10 @@ void BaseFiles::Give(const Dataset& spare, DatasetId to) {
   Plan& plan = reuse_[to].plan;
   plan.base = spare.id;
   plan.kept_bytes = spare.kept_bytes;
+  plan.compared = Differential();
   plan.catalogues = CataloguesHere(spare);
-  if (auto digests = digests_.extract(spare.id)) plan.digests = std::move(digests.mapped());
+  auto digests = digests_.extract(spare.id);
+  if (digests && plan.compared) plan.digests = std::move(digests.mapped());
 }
 
 void BaseFiles::Share(const Dataset& to) {
@@ -90,7 +95,7 @@ BaseFiles::Ready BaseFiles::Prepare(Disk& disk, CacheFolder& cache, const Plan& 
     if (catalogue.file_size() != 1) continue;
     const auto digests = plan.digests.find(rank);
     auto base = BaseFile(disk, cache.DatasetPath(plan.base), catalogue,
-                         digests == plan.digests.end() ? nullptr : digests->second);
+                         digests == plan.digests.end() ? nullptr : digests->second, plan.compared);
     if (base.ok()) {
       base->clone = plan.clone;
       ready.files[rank] = *std::move(base);
@@ -114,7 +119,7 @@ std::optional<CaptureBase> BaseFiles::Take(DatasetId to, Rank rank) {
   auto taken = reuse->second.files.extract(rank);
   if (!taken) return std::nullopt;
   CaptureBase base = std::move(taken.mapped());
-  base.compared = Differential();
+  base.compared = base.compared && Differential();
   return base;
 }
 

@@ -46,6 +46,7 @@ class BaseFiles {
     DatasetId base = 0;
     std::uint64_t kept_bytes = 0;                  // by the base, for other ranks
     bool clone = false;                            // they share extents; else they are the base's no more
+    bool compared = true;                          // false: all is written over
     std::vector<catalogue::Catalogue> catalogues;  // of the base, by rank
     std::map<Rank, std::shared_ptr<const BlockDigests>> digests;  // that are known
   };
@@ -56,7 +57,7 @@ class BaseFiles {
   std::optional<Plan> PlanOf(DatasetId to) const;
   static Ready Prepare(Disk& disk, CacheFolder& cache, const Plan& plan);
   void Prepared(DatasetId to, Ready ready);
-  // A rank's, once; none: the file is written in full.
+  // A rank's, once; none: the file is a new one.
   std::optional<CaptureBase> Take(DatasetId to, Rank rank);
   // No capture of the dataset needs them any more: what was not taken goes.
   void End(DatasetId to);

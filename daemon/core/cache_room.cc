@@ -174,11 +174,6 @@ CacheRoom::Search CacheRoom::Look(RunCache& run, std::uint64_t bytes, const Data
     used -= std::min(used, owner->spares().bytes());
     room.spares.push_back(owner);
   }
-  for (auto& [owner, aside] : RemovableAsides()) {
-    if (fits()) break;
-    used -= std::min(used, aside.bytes);
-    room.asides.emplace_back(owner, std::move(aside));
-  }
   auto& leaving = room.leaving;
   const auto leave = [&](RunCache* owner, DatasetId id) {
     const DatasetPtr dataset = owner->ledger().Get(id);
@@ -189,24 +184,37 @@ CacheRoom::Search CacheRoom::Look(RunCache& run, std::uint64_t bytes, const Data
   for (RunCache* other : runs_) {
     if (other != &run) order.push_back(other);
   }
+  const auto leaves = [&leaving](RunCache* owner, DatasetId id) {
+    return std::ranges::find(leaving, std::pair(owner, owner->ledger().Get(id))) != leaving.end();
+  };
+  const auto is_spare = [&](const RunCache* owner, DatasetId id) { return owner == &run && spare && id == spare->id; };
+  for (RunCache* owner : order) {
+    for (DatasetId id : owner->BeyondKeep()) {
+      if (!fits() && !is_spare(owner, id)) leave(owner, id);
+    }
+  }
+  room.unneeded = leaving.size();
+  for (auto& [owner, aside] : RemovableAsides()) {
+    if (fits()) break;
+    used -= std::min(used, aside.bytes);
+    room.asides.emplace_back(owner, std::move(aside));
+  }
   for (RunCache* owner : order) {
     if (fits()) break;
     std::vector<DatasetFacts> facts = Facts(*owner, flushed);
-    for (DatasetFacts& dataset : facts) dataset.held |= owner == &run && spare && dataset.id == spare->id;
+    for (DatasetFacts& dataset : facts) dataset.held |= is_spare(owner, dataset.id) || leaves(owner, dataset.id);
     for (DatasetId id : EvictForRoom(facts, used + bytes - limit)) leave(owner, id);
   }
   for (const auto& [owner, dataset] : Forgettable(order)) {
     if (fits()) break;
-    if (std::ranges::find(leaving, std::pair(owner, dataset)) == leaving.end()) leave(owner, dataset->id);
+    if (!leaves(owner, dataset->id)) leave(owner, dataset->id);
   }
   // Then what a run would restart from, if it is on the prefix as well: first those without an application.
   std::stable_partition(order.begin(), order.end(), [](const RunCache* owner) { return owner->ledger().over(); });
   for (RunCache* owner : order) {
     if (fits()) break;
     const std::optional<DatasetId> last = EvictNewest(Facts(*owner, flushed));
-    if (!last || (owner == &run && spare && *last == spare->id)) continue;
-    if (std::ranges::find(leaving, std::pair(owner, owner->ledger().Get(*last))) != leaving.end()) continue;
-    leave(owner, *last);
+    if (last && !is_spare(owner, *last) && !leaves(owner, *last)) leave(owner, *last);
   }
   return found(std::move(room));
 }

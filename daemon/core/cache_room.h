@@ -54,13 +54,15 @@ class CacheRoom {
     std::vector<RunCache*> spares;  // whose go
     LeavingAsides asides;
     Leaving leaving;
-    std::uint64_t left = 0;  // beyond what is wanted
+    std::size_t unneeded = 0;  // so many of these, the first, are beyond cache.keep
+    std::uint64_t left = 0;    // beyond what is wanted
   };
-  // For `bytes` of `run`. First go spares, then what lies aside as damaged, oldest first. Then the run that wants room
-  // gives way; then what is left of runs whose prefix was lost for longer than cache.grace, oldest first; last what
-  // runs would restart from, and only if it is on the prefix. `spare`, if given, makes room by giving its files to what
-  // is to come. kResourceExhausted: the cache is full of what may not go; the message names the largest and what would
-  // free them. IsRoomToCome, if flushes would that nothing is known to be in the way of.
+  // For `bytes` of `run`. First go spares, then datasets beyond cache.keep, then what lies aside as damaged, oldest
+  // first. Then the run that wants room gives way; then what is left of runs whose prefix was lost for longer than
+  // cache.grace, oldest first; last what runs would restart from, and only if it is on the prefix. `spare`, if given,
+  // makes room by giving its files to what is to come. kResourceExhausted: the cache is full of what may not go; the
+  // message names the largest and what would free them. IsRoomToCome, if flushes would that nothing is known to be in
+  // the way of.
   absl::StatusOr<Room> Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr) const;
   static void Make(const Room& room);
   // Both. Nobody loses anything for what will not fit anyway.

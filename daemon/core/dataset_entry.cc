@@ -219,7 +219,7 @@ void DatasetEntry::MakeFolder(const DatasetPtr& dataset) {
   };
   context_.OnCache(std::move(make), [this, id, lease](Made made) {
     for (const std::string& warning : made.bases.warnings) {
-      context_.Warn(fmt::format("run {}: dataset {} is written in full: {}", given_.run_name, id, warning));
+      context_.Warn(fmt::format("run {}: dataset {} is written into new files: {}", given_.run_name, id, warning));
     }
     given_.bases.Prepared(id, std::move(made.bases));
     given_.folders.Made(id, made.status);

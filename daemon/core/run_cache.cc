@@ -158,11 +158,23 @@ void RunCache::Leave(const DatasetPtr& dataset, const std::string& why) {
 // While checkpoints come faster than they become whole, several begin before one can leave by `cache.keep`. Each is to
 // find files to write over: a new file takes the disk half as long again.
 std::size_t RunCache::SparesWanted() const {
-  if (!given_.bases.KeepsSpare()) return 0;
-  const std::size_t arriving = static_cast<std::size_t>(std::ranges::count_if(ledger().InPlay(), [](const auto& item) {
-    return item.second->cache == Place::kArriving && !item.second->kind.files;
-  }));
-  return arriving + (context_.config.cache.keep == 0 && given_.bases.Differential() ? 1 : 0);
+  if (!given_.bases.KeepsSpare() || ledger().over() || given_.room.BytesUsed() > given_.room.limit())
+    return SparesKept();
+  // Those of several nodes stay on all of them until the home lets them go: not for this.
+  const auto arriving = std::ranges::count_if(ledger().InPlay(), [](const auto& item) {
+    const Dataset& dataset = *item.second;
+    return dataset.cache == Place::kArriving && !dataset.kind.files && !dataset.over_nodes() && !dataset.all_stored();
+  });
+  return SparesKept() + static_cast<std::size_t>(arriving);
+}
+
+std::size_t RunCache::SparesKept() const {
+  return given_.bases.KeepsSpare() && given_.bases.Differential() && context_.config.cache.keep == 0 ? 1 : 0;
+}
+
+std::vector<DatasetId> RunCache::BeyondKeep() const {
+  const Config& config = context_.config;
+  return EvictBeyondKeep(FactsOf(ledger(), config.flush), config.cache.keep, config.flush, SparesKept());
 }
 
 void RunCache::ApplyPolicy() {
@@ -322,7 +334,7 @@ void RunCache::Refetch(const DatasetPtr& dataset, Then then) {
 
 absl::StatusOr<RunCache::DamagedCopy> RunCache::ReserveForRefetch(const DatasetPtr& dataset) {
   const auto for_both = FindRoom(dataset->bytes());
-  if (!dataset->in_cache() || (for_both.ok() && for_both->leaving.empty())) {
+  if (!dataset->in_cache() || (for_both.ok() && for_both->leaving.size() == for_both->unneeded)) {
     CAIRN_RETURN_IF_ERROR(for_both.status());
     CacheRoom::Make(*for_both);
     return DamagedCopy::kStays;

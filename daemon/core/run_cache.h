@@ -81,6 +81,8 @@ class RunCache {
   const Asides& asides() const { return asides_; }
   std::uint64_t BytesUsed() const;  // CacheRoom's
   std::uint64_t BytesOccupied() const;
+  // Of memory, not needed any more: they stay for checkpoints on their way to be written over.
+  std::vector<DatasetId> BeyondKeep() const;
   std::uint64_t bytes_max() const { return given_.room.bytes_max(); }
   std::uint64_t limit() const { return given_.room.limit(); }
 
@@ -171,6 +173,7 @@ class RunCache {
   void Fetched(const DatasetPtr& dataset, const FetchResult& refetched);
   void RefetchEnded(DatasetId id, const FetchResult& refetched);
   std::size_t SparesWanted() const;
+  std::size_t SparesKept() const;  // of these, whatever is on its way
   void ApplyLinger();
 
   const Context& context_;

@@ -185,12 +185,16 @@ std::optional<DatasetId> ChooseSpare(std::span<const DatasetFacts> run, std::uin
   for (std::size_t i = 0; i + stay < older.size(); ++i) {
     if (MayLeaveCache(*older[i]) && LeavesUnasked(*older[i], policy)) leaving.push_back(older[i]->id);
   }
-  std::optional<DatasetId> spare;
-  for (const DatasetFacts* dataset : older) {
-    if (dataset->own_files || WaitsForFlush(*dataset, policy)) continue;
-    if (std::ranges::find(leaving, dataset->id) != leaving.end()) spare = dataset->id;
-  }
-  return spare;
+  const auto newest = [&](std::span<const DatasetFacts* const> some) -> std::optional<DatasetId> {
+    for (const DatasetFacts* dataset : std::views::reverse(some)) {
+      if (dataset->own_files || WaitsForFlush(*dataset, policy)) continue;
+      if (std::ranges::find(leaving, dataset->id) != leaving.end()) return dataset->id;
+    }
+    return std::nullopt;
+  };
+  const std::size_t beyond = older.size() - std::min<std::size_t>(older.size(), keep);
+  const std::optional<DatasetId> spare = newest(std::span(older).first(beyond));
+  return spare ? spare : newest(older);
 }
 
 std::vector<DatasetId> EvictLingering(std::span<const DatasetFacts> run, std::uint64_t idle_ms,

@@ -87,10 +87,11 @@ std::optional<DatasetId> EvictNewest(std::span<const DatasetFacts> run);
 std::vector<DatasetId> EvictBeyondKeep(std::span<const DatasetFacts> run, std::uint32_t keep,
                                        const Config::Flush& policy, std::size_t spares = 0);
 
-// Which dataset gives its files to the next checkpoint of memory, to be written over; none: the next one is written in
-// full. Of memory itself, it could leave the cache now (EvictionOrder), and it would leave it by `keep` (0 counts as 1)
-// once the next one is whole, or is in the way of it now, which wants `missing` bytes of room, and gets them so. One
-// that waits for its flush is none. Of several the newest: the least has changed since.
+// Which dataset gives its files to the next checkpoint of memory, to be written over; none: the next one gets new
+// files. Of memory itself, it could leave the cache now (EvictionOrder), and it would leave it by `keep` (0 counts as
+// 1) once the next one is whole, or is in the way of it now, which wants `missing` bytes of room, and gets them so. One
+// that waits for its flush is none. Of several the newest, since the least has changed since, but first of those that
+// are beyond `keep` already.
 std::optional<DatasetId> ChooseSpare(std::span<const DatasetFacts> run, std::uint32_t keep, const Config::Flush& policy,
                                      std::uint64_t missing);
 

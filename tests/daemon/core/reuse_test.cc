@@ -26,7 +26,7 @@ TEST_F(ReuseTest, TwoFilesTakeTurnsAndOnlyWhatChangedIsWritten) {
     EXPECT_SAYS(client_->Wait(before, local::PREFIX), local::SUPERSEDED, "");
     before = std::exchange(last, next);
   }
-  EXPECT_FALSE(harness_.Warned("written in full"));
+  EXPECT_FALSE(harness_.Warned("into a new file"));
   ExpectRestores(before, 7);
   ExpectRestores(last, 8);
 }
@@ -366,7 +366,7 @@ TEST_F(CloneTest, ACloneThatFailsIsWrittenInFull) {
   disk_.FailOn({.op = FakeOp::kClone, .status = absl::ResourceExhaustedError("injected")});
   const DatasetId second = Make(2);
   EXPECT_GT(Written(second), 3 * kMiB);
-  EXPECT_TRUE(harness_.Warned("written in full"));
+  EXPECT_TRUE(harness_.Warned("into a new file"));
   ExpectRestores(second, 2);
 }
 

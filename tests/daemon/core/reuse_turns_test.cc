@@ -63,7 +63,7 @@ TEST_F(ReuseTest, SwitchedOffFilesTakeTurnsAllTheSame) {
     EXPECT_TRUE(LosesFolder(before));
     before = std::exchange(last, next);
   }
-  EXPECT_FALSE(harness_.Warned("written in full"));
+  EXPECT_FALSE(harness_.Warned("into a new file"));
   ExpectRestores(before, 4);
   ExpectRestores(last, 5);
 }
@@ -88,8 +88,8 @@ TEST_F(ReuseTest, OfSeveralOnTheirWayEachFindsFilesToWriteOver) {
   fifth_ends.Open();
   ASSERT_SAYS(client_->Wait(seventh, local::LOCAL), local::OK, "");
   disk_.SetHook(nullptr);
-  EXPECT_EQ(Inode(sixth), newer);
-  EXPECT_EQ(Inode(seventh), older);
+  EXPECT_EQ(Inode(sixth), older);
+  EXPECT_EQ(Inode(seventh), newer);
   for (const DatasetId gone : {second, third, fourth, fifth}) EXPECT_TRUE(LosesFolder(gone)) << gone;
   ExpectRestores(sixth, 6);
   ExpectRestores(seventh, 7);

@@ -275,8 +275,8 @@ TEST(EvictionPolicyTest, SparesOfMemoryStayBeyondWhatIsKept) {
 TEST(SparePolicyTest, TheNewestThatKeepLetsGoOnceTheNextIsWhole) {
   const std::vector<DatasetFacts> run = {Checkpoint(1), Checkpoint(2), Checkpoint(3), Checkpoint(4)};
   EXPECT_EQ(ChooseSpare(run, 0, {.every = 0}, 0), 3);
-  EXPECT_EQ(ChooseSpare(run, 1, {.every = 0}, 0), 3);
-  EXPECT_EQ(ChooseSpare(run, 2, {.every = 0}, 0), 2);
+  EXPECT_EQ(ChooseSpare(run, 1, {.every = 0}, 0), 2) << "1 and 2 are beyond it already";
+  EXPECT_EQ(ChooseSpare(run, 2, {.every = 0}, 0), 1);
   EXPECT_EQ(ChooseSpare(run, 3, {.every = 0}, 0), 1);
   EXPECT_EQ(ChooseSpare(run, 4, {.every = 0}, 0), std::nullopt);
   EXPECT_EQ(ChooseSpare(std::span(run).first(1), 0, {.every = 0}, 0), std::nullopt);  // the only one
