@@ -86,8 +86,9 @@ absl::Status ProjectQuota::Limit(int parent, const std::string& name, uid_t user
   const bool is_set = attributes.fsx_projid == project && (attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0;
   attributes.fsx_projid = static_cast<std::uint32_t>(project);
   attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
-  if (!is_set && kernel_.ioctl(folder.get(), FS_IOC_FSSETXATTR, &attributes) != 0)
+  if (!is_set && kernel_.ioctl(folder.get(), FS_IOC_FSSETXATTR, &attributes) != 0) {
     return QuotaError("project of a folder");
+  }
   return absl::OkStatus();
 }
 
