@@ -151,8 +151,9 @@ const Field kFields[] = {
      CAIRN_BOOL_(ftiff.exact), 0, 0, "aligned", "exact"},
     {"ftiff.differential", kSwitch,
      "write only what changed, into the file of an older checkpoint that cache.keep would delete once the new one is "
-     "whole; at least one stays for this; false: write all of it, into such a file if there is one, and none stays for "
-     "this; not with layout A; can be reloaded",
+     "whole; at least one stays for this, even if cache.keep is 0; false: write all of it, into such a file if there "
+     "is "
+     "one; not with layout A; can be reloaded",
      CAIRN_BOOL_(ftiff.differential)},
     {"prefix.keep_last", kNumber,
      "so many newest checkpoints stay on the prefix, not counting those behind which CURRENT was set back; 0: all; can "

@@ -36,7 +36,10 @@ std::uint64_t CacheRoom::BytesOccupied() const {
 std::uint64_t CacheRoom::BytesRemovable() const {
   std::uint64_t bytes = 0;
   for (const auto& [owner, aside] : RemovableAsides()) bytes += aside.bytes;
-  for (RunCache* owner : runs_) bytes += owner->spares().bytes();
+  for (RunCache* owner : runs_) {
+    bytes += owner->spares().bytes();
+    for (DatasetId id : owner->BeyondKeep()) bytes += owner->ledger().Get(id)->bytes_here();
+  }
   return bytes;
 }
 
@@ -189,6 +192,7 @@ CacheRoom::Search CacheRoom::Look(RunCache& run, std::uint64_t bytes, const Data
   };
   const auto is_spare = [&](const RunCache* owner, DatasetId id) { return owner == &run && spare && id == spare->id; };
   for (RunCache* owner : order) {
+    if (fits()) break;
     for (DatasetId id : owner->BeyondKeep()) {
       if (!fits() && !is_spare(owner, id)) leave(owner, id);
     }

@@ -41,7 +41,7 @@ class CacheRoom {
   void WatchDisk();
   // What is on its way counts as planned, what lies aside as it is; what is only on the prefix does not count.
   std::uint64_t BytesUsed() const;
-  // Of that, what goes when room is needed though no dataset leaves: what lies aside, and spares.
+  // Of that, what goes first when room is needed: what lies aside, spares, and datasets beyond cache.keep.
   std::uint64_t BytesRemovable() const;
   // What is on the disk of that: clones may share nearly all that they have. What ranks have begun counts, though its
   // file may not be made yet: for that moment what begins beside it may take as much of the reserve.

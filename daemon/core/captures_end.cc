@@ -127,9 +127,8 @@ void Captures::CaptureEnded(const WriterPtr& writer, absl::StatusOr<CaptureResul
 void Captures::TakeResult(const WriterPtr& writer, CaptureResult& result) {
   const Dataset& dataset = *writer->dataset;
   if (!result.base_status.ok()) {
-    const bool in_full = result.bytes_written == result.file_bytes;
     context_.Warn(fmt::format("run {}: dataset {}: rank {} is written {}: {}", given_.run_name, dataset.id,
-                              writer->rank, in_full ? "into a new file" : "in part, from a damaged file",
+                              writer->rank, result.new_file ? "into a new file" : "from a damaged file",
                               MessageOf(result.base_status)));
     BaseIsDamaged(*writer, result.base_status);
   }

@@ -158,13 +158,15 @@ void RunCache::Leave(const DatasetPtr& dataset, const std::string& why) {
 // While checkpoints come faster than they become whole, several begin before one can leave by `cache.keep`. Each is to
 // find files to write over: a new file takes the disk half as long again.
 std::size_t RunCache::SparesWanted() const {
-  if (!given_.bases.KeepsSpare() || ledger().over() || given_.room.BytesUsed() > given_.room.limit())
-    return SparesKept();
-  // Those of several nodes stay on all of them until the home lets them go: not for this.
-  const auto arriving = std::ranges::count_if(ledger().InPlay(), [](const auto& item) {
+  if (!given_.bases.KeepsSpare() || ledger().over()) return SparesKept();
+  const auto arriving = std::ranges::count_if(ledger().InPlay(), [this](const auto& item) {
     const Dataset& dataset = *item.second;
-    return dataset.cache == Place::kArriving && !dataset.kind.files && !dataset.over_nodes() && !dataset.all_stored();
+    if (dataset.cache != Place::kArriving || dataset.kind.files || dataset.all_stored()) return false;
+    // Those of several nodes stay on all of them until the home lets them go: not for this.
+    const Launch* const launch = ledger().Find(dataset.launch);
+    return !dataset.over_nodes() && (launch == nullptr || launch->elsewhere == 0);
   });
+  if (arriving == 0 || given_.room.BytesUsed() > given_.room.limit()) return SparesKept();
   return SparesKept() + static_cast<std::size_t>(arriving);
 }
 

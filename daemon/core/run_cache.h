@@ -81,7 +81,7 @@ class RunCache {
   const Asides& asides() const { return asides_; }
   std::uint64_t BytesUsed() const;  // CacheRoom's
   std::uint64_t BytesOccupied() const;
-  // Of memory, not needed any more: they stay for checkpoints on their way to be written over.
+  // Not needed any more. Those of memory stay while checkpoints are on their way, to be written over.
   std::vector<DatasetId> BeyondKeep() const;
   std::uint64_t bytes_max() const { return given_.room.bytes_max(); }
   std::uint64_t limit() const { return given_.room.limit(); }
@@ -165,7 +165,7 @@ class RunCache {
   void SetAsideWhole(DatasetId id, CacheFolder::Why why);
   // What becomes of the damaged copy in a dataset's place, when that is fetched anew.
   enum class DamagedCopy : std::uint8_t { kStays, kGoes };
-  // It stays if there is room for both, and nothing whole goes for that.
+  // It stays if there is room for both, and nothing whole goes for that but what is beyond cache.keep.
   absl::StatusOr<DamagedCopy> ReserveForRefetch(const DatasetPtr& dataset);
   void ClearPlace(const DatasetPtr& dataset, DamagedCopy copy);
   void Fetch(const DatasetPtr& dataset);

@@ -59,10 +59,11 @@ struct CaptureResult {
   std::vector<Md5Digest> chunk_hashes;
   std::vector<view::Bounds> bounds;             // of each container's elements; none unless asked for
   std::shared_ptr<const BlockDigests> digests;  // of the file's data; null unless asked for
+  bool new_file = true;                         // false: the base has become the file
   absl::Status base_status;  // why the base could not be used; kDataLoss, too, if only parts of it could
 };
 
-// A file of an earlier dataset of the same rank, in layout F, to start from.
+// A file of an earlier dataset of the same rank to start from; in layout F if it is compared.
 struct CaptureBase {
   std::string path;
   bool clone = false;    // its extents are shared and it stays; false: it is spare, and becomes the new file

@@ -61,6 +61,7 @@ absl::StatusOr<std::unique_ptr<File>> CaptureImpl::OpenFile() {
     const absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return failure_;
     base_status_ = base.status();
+    new_file_ = !base.ok();
     if (base.ok()) {
       const auto damaged = std::count(base->damaged.begin(), base->damaged.end(), true);
       if (damaged > 0) {
@@ -247,6 +248,7 @@ absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
     const absl::MutexLock lock(&mutex_);
     result.bytes_written = writes_.bytes_written() + data_rest_.size() + result.metadata.size();
     if (spec_.want_digests) result.digests = std::move(digests);
+    result.new_file = new_file_;
     result.base_status = base_status_;
   }
   result.layout = layout;

@@ -137,6 +137,7 @@ class CaptureImpl final : public Capture, public HashPartner {
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   bool writer_posted_ ABSL_GUARDED_BY(mutex_) = false;
   std::size_t writes_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool new_file_ ABSL_GUARDED_BY(mutex_) = true;
   absl::Status base_status_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::size_t> unreleased_ ABSL_GUARDED_BY(mutex_);  // ring: in the order of their completion
   std::uint64_t released_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -36,7 +36,7 @@ void WriteQueue::Use(BaseFile base, const BlockDigests* digests) {
 
 void WriteQueue::UseOldFile() {
   for (std::size_t i = 0; table_.ring() && i < table_.windows().size(); ++i) {
-    if (table_.windows()[i].content == 0) complete_.push_back(i);
+    if (table_.windows()[i].content == 0) empty_.push_back(i);
   }
   unwritten_ = table_.windows().size();
 }
@@ -53,7 +53,7 @@ bool WriteQueue::ready() const {
   if (!committed_ && !table_.ring()) return false;
   if (base_.has_value()) return !hashed_.empty() || !runs_.empty();
   if (!runs_.empty()) return true;
-  return table_.ring() ? !complete_.empty() : next_ < table_.windows().size();
+  return table_.ring() ? !complete_.empty() || !empty_.empty() : next_ < table_.windows().size();
 }
 
 std::optional<WriteQueue::Run> WriteQueue::Next() {
@@ -67,8 +67,9 @@ std::optional<WriteQueue::Run> WriteQueue::Next() {
   }
   if (!runs_.empty()) return FirstOfRuns();
   if (table_.ring()) {
-    const std::size_t window = complete_.front();
-    complete_.pop_front();
+    std::deque<std::size_t>& from = complete_.empty() ? empty_ : complete_;
+    const std::size_t window = from.front();
+    from.pop_front();
     return WindowsFrom(window, 1);
   }
   const Run run = WindowsFrom(next_, std::min(windows_of_run_max_, table_.windows().size() - next_));

@@ -69,6 +69,7 @@ class WriteQueue {
   std::size_t unwritten_ = 0;         // windows
   std::size_t next_ = 0;              // without a ring and a base to compare: the next window
   std::deque<std::size_t> complete_;  // in a ring without a base to compare
+  std::deque<std::size_t> empty_;     // of those, what comes after what a client waits for
   std::uint64_t bytes_written_ = 0;
 
   std::optional<BaseFile> base_;

@@ -43,10 +43,13 @@ TEST_F(ReuseTest, ARingDoesNotWaitForABaseToBeRead) {
   harness_.config.image.bytes_max = 2 * kMiB;
   Start();
   Make(1);
-  Make(2);
+  const DatasetId second = Make(2);
   EXPECT_LT(Written(Make(3)), kLittle);
   ResumeAfterRestart();
-  EXPECT_GT(Written(Make(4)), 3 * kMiB);
+  const std::uint64_t inode = Inode(second);
+  const DatasetId fourth = Make(4);
+  EXPECT_GT(Written(fourth), 3 * kMiB);
+  EXPECT_EQ(Inode(fourth), inode);
   Make(5);
   const DatasetId sixth = Make(6);
   EXPECT_LT(Written(sixth), kLittle);

@@ -26,7 +26,7 @@ TEST_F(ReuseTest, TwoFilesTakeTurnsAndOnlyWhatChangedIsWritten) {
     EXPECT_SAYS(client_->Wait(before, local::PREFIX), local::SUPERSEDED, "");
     before = std::exchange(last, next);
   }
-  EXPECT_FALSE(harness_.Warned("into a new file"));
+  EXPECT_FALSE(harness_.Warned("new file"));
   ExpectRestores(before, 7);
   ExpectRestores(last, 8);
 }

@@ -63,7 +63,7 @@ TEST_F(ReuseTest, SwitchedOffFilesTakeTurnsAllTheSame) {
     EXPECT_TRUE(LosesFolder(before));
     before = std::exchange(last, next);
   }
-  EXPECT_FALSE(harness_.Warned("into a new file"));
+  EXPECT_FALSE(harness_.Warned("new file"));
   ExpectRestores(before, 4);
   ExpectRestores(last, 5);
 }

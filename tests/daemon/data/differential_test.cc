@@ -131,6 +131,7 @@ TEST_F(DifferentialTest, ABaseThatIsNotComparedIsWrittenOverInFull) {
     EXPECT_OK(result.base_status);
     ASSERT_OK_AND_ASSIGN(const FileInfo after, fake_.Info(kWorkPath));
     EXPECT_EQ(after.inode, before.inode);
+    EXPECT_FALSE(result.new_file);
     EXPECT_FALSE(fake_.Info(kOldPath).ok());
     EXPECT_EQ(result.bytes_written, result.file_bytes);
   }
