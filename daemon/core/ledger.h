@@ -144,6 +144,7 @@ struct Launch {
   bool lost_any() const { return count(RankState::kLost) > 0; }  // nobody joins any more
   bool all_closed() const { return count(RankState::kClosed) == nranks; }
   bool fenced() const { return standing == Standing::kFenced; }
+  bool pin_passed_over() const { return passed_over.contains(pin.dataset); }  // the next question moves it
   bool gone(Rank rank) const { return ranks[rank] == RankState::kLost || ranks[rank] == RankState::kClosed; }
 };
 
@@ -346,7 +347,8 @@ class Ledger {
   void CopyBegan(const Dataset& dataset);  // to the prefix, of what is here of a followed one
   void CopyEnded(const Dataset& dataset);
   void Restored(LaunchId launch, const Dataset& dataset);
-  // This launch does without the dataset; its pin moves to the next older one.
+  // This launch does without the dataset; its pin moves to the next older one. If one that is not as old lacks parts
+  // that may be made anew, the next question moves it: whoever answers that lets them be looked for before.
   void PassOver(LaunchId launch, DatasetId id);
   // The rank's protected memory may hold part of a restore that did not succeed: checkpoints of its launch that lack
   // its bytes fail, and none is to begin until it is clean again: the rank has restored, has protected all of its
@@ -391,6 +393,7 @@ class Ledger {
   static constexpr std::size_t kGoneMax = 4096;
 
   DatasetPtr BoundAt(DatasetId bound) const;
+  bool LacksPartsSince(const Launch& launch, const DatasetPtr& older, DatasetId below) const;
   bool IsBeyond(const Launch& launch, DatasetId bound, const Dataset& dataset) const;
   Launch& Own(const Launch& launch) { return launches_.at(launch.id); }
   Dataset& Own(const Dataset& dataset);           // to be changed

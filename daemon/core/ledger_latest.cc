@@ -39,7 +39,7 @@ DatasetPtr Ledger::PinLatest(const Launch& given) {
   const bool of_older = !dataset || dataset->launch < launch.id;
   if (set || (launch.pin.told && of_older)) {
     dataset = Get(launch.pin.dataset);
-    if (launch.pin.dataset != 0 && (!dataset || !dataset->restorable())) {
+    if (launch.pin.dataset != 0 && (!dataset || !dataset->restorable() || launch.pin_passed_over())) {
       dataset = NewestRestorableFor(launch, launch.pin.dataset);
     }
   }
@@ -57,7 +57,19 @@ void Ledger::PassOver(LaunchId id, DatasetId dataset) {
   launch.passed_over.insert(dataset);
   if (launch.pin.dataset != dataset) return;  // also of one that has ended: it is what ranks are told that ask after it
   const DatasetPtr older = NewestRestorableFor(launch, dataset);
-  launch.pin.dataset = older ? older->id : 0;
+  if (!LacksPartsSince(launch, older, dataset)) launch.pin.dataset = older ? older->id : 0;
+}
+
+// Something between the two is not chosen only because parts of it are lost, which may be made anew.
+bool Ledger::LacksPartsSince(const Launch& launch, const DatasetPtr& older, DatasetId below) const {
+  const std::vector<DatasetPtr>& all = ByAge();
+  const DatasetId bound = BoundOf(launch);
+  for (std::size_t i = Before(all, below); i-- > 0 && all[i] != older;) {
+    const Dataset& dataset = *all[i];
+    if (dataset.unknown == 0 || !MayBeMadeAnew(dataset) || launch.passed_over.contains(dataset.id)) continue;
+    if (dataset.superseding() && !IsBeyond(launch, bound, dataset)) return true;
+  }
+  return false;
 }
 
 bool Ledger::PinnedByLaunch(DatasetId id) const {

@@ -27,7 +27,7 @@ bool DependsOnOthers(const Session& session, const local::Request& request) {
       return MayTurnOut(ledger, request.wait().dataset());
     case local::Request::kLatest: {
       const Launch* launch = ledger.Find(session.launch);
-      if (launch == nullptr || launch->pin.state != Launch::Pin::State::kSet) return true;
+      if (launch == nullptr || launch->pin.state != Launch::Pin::State::kSet || launch->pin_passed_over()) return true;
       return ledger.Get(launch->pin.dataset) != nullptr && MayTurnOut(ledger, launch->pin.dataset);
     }
     case local::Request::kFind:

@@ -430,8 +430,11 @@ void Restores::RetryGroup(const RestoreGroupPtr& group, const std::string& why) 
         fmt::format("dataset {}, which the other ranks have, cannot be restored again: {}", dataset.id, why));
   }
   given_.ledger.PassOver(group->launch, dataset.id);
+  const Launch* const launch = given_.ledger.Find(group->launch);
+  const bool lacks = launch != nullptr && launch->pin_passed_over();
   EndGroup(group, local::RETRY,
            fmt::format("dataset {} cannot be restored ({}): ask for the latest again", dataset.id, why));
+  if (lacks) given_.look_for_parts();
 }
 
 void Restores::Rejected(const Dataset& dataset) {

@@ -1,6 +1,7 @@
 // Which dataset a launch is pinned to, whatever becomes of others (daemon/core/ledger.h).
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 #include "daemon/core/ledger.h"
@@ -73,6 +74,45 @@ TEST_F(PinsTest, WhatTheLaunchPassesOverAfterItHasBegunADatasetIsNotChosenEither
   ledger_.PassOver(launch_.id, 3);
   EXPECT_EQ(ledger_.PinLatest(launch_)->id, 2u);
   EXPECT_FALSE(ledger_.PinnedByLaunch(2)) << "it has ended";
+}
+
+// What is lost of an older one may be made anew before the ranks ask again.
+class PartsLostTest : public PinsTest {
+ protected:
+  PartsLostTest() {
+    Dataset dataset = Described(4, kWhole, kAbsent);
+    catalogue::Catalogue rank0;
+    rank0.set_rank(0);
+    PutPartsHere(dataset, 2, {rank0});
+    lacking_ = ledger_.Adopt(dataset);
+    kept::Set set;
+    for (const Rank rank : {0, 1}) set.add_ranks(rank);
+    ledger_.Keeps(*lacking_, 0, std::make_shared<const kept::Set>(set));
+    ledger_.Adopt(Described(5, kWhole, kAbsent));
+    EXPECT_EQ(ledger_.PinLatest(launch_)->id, 5u);
+    ledger_.PassOver(launch_.id, 5);
+    EXPECT_TRUE(launch_.pin_passed_over());
+  }
+  DatasetPtr lacking_;
+};
+
+TEST_F(PartsLostTest, ThePinMovesToItIfItsPartsHaveCome) {
+  catalogue::Catalogue rank1;
+  rank1.set_rank(1);
+  ledger_.PartFound(*lacking_, 1, "there", rank1);
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 4u);
+  EXPECT_FALSE(launch_.pin_passed_over());
+}
+
+TEST_F(PartsLostTest, ElseItMovesPastIt) {
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 3u);
+  EXPECT_FALSE(launch_.pin_passed_over());
+}
+
+TEST_F(PartsLostTest, AlsoAfterTheLaunchHasBegunADataset) {
+  ledger_.Create(launch_, 7, {.step = 7});
+  EXPECT_EQ(State(), Launch::Pin::State::kEnded);
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 3u);
 }
 
 TEST_F(PinsTest, ALaunchThatIsOverOrFencedPinsNothing) {
