@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -233,7 +234,12 @@ TEST_F(NodesTest, ACopyOfThePrefixHasNodesOfItsOwn) {
   StartDaemon(2);
   Compute(1, cluster_->prefix());
   const std::string copy = cluster_->folder() + "/copy";
-  std::filesystem::copy(cluster_->prefix(), copy, std::filesystem::copy_options::recursive);
+  ASSERT_TRUE(Eventually([&] {  // the daemon works there still: what is being copied may have another name by then
+    std::error_code failed;
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(cluster_->prefix(), copy, std::filesystem::copy_options::recursive, failed);
+    return !failed;
+  }));
   Compute(2, copy);
   ASSERT_TRUE(Eventually([&] { return Look(1).coordinator == "n1"; }));
   ASSERT_TRUE(Eventually([&] { return Look(2, copy).coordinator == "n2"; }));
