@@ -348,7 +348,7 @@ class Ledger {
   void CopyEnded(const Dataset& dataset);
   void Restored(LaunchId launch, const Dataset& dataset);
   // This launch does without the dataset; its pin moves to the next older one. If one that is not as old lacks parts
-  // that may be made anew, the next question moves it: whoever answers that lets them be looked for before.
+  // that may be made anew, the pin stays until the next question: Restores lets them be looked for before.
   void PassOver(LaunchId launch, DatasetId id);
   // The rank's protected memory may hold part of a restore that did not succeed: checkpoints of its launch that lack
   // its bytes fail, and none is to begin until it is clean again: the rank has restored, has protected all of its
