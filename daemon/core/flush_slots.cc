@@ -5,8 +5,7 @@ namespace cairn {
 std::uint32_t FlushSlots::CopiesMoving(SteadyTime now, std::chrono::milliseconds stalled) {
   std::uint32_t moving = 0;
   for (auto& [progress, seen] : copies_) {
-    const std::uint64_t done = progress->bytes_done;
-    if (done != seen.bytes_done || progress->throttled) seen = {.bytes_done = done, .since = now};
+    if (progress->GotOn(seen.progress)) seen.since = now;
     if (now < seen.since + stalled) ++moving;
   }
   return moving;

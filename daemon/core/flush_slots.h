@@ -21,7 +21,7 @@ class FlushSlots {
 
   using Progress = std::shared_ptr<const TransferProgress>;
   void CopyBegins(const Progress& progress, SteadyTime now) {
-    copies_[progress] = {.bytes_done = 0, .since = now};
+    copies_[progress] = {.progress = 0, .since = now};
     if (give_way_) give_way_();
   }
   // Runs within each CopyBegins: whatever uses the same disk stops. Once.
@@ -39,7 +39,7 @@ class FlushSlots {
 
  private:
   struct Seen {
-    std::uint64_t bytes_done = 0;
+    std::uint64_t progress = 0;  // TransferProgress::GotOn
     SteadyTime since;
   };
   std::map<Progress, Seen> copies_;

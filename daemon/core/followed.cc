@@ -264,11 +264,9 @@ void Followed::BeginCopy(const DatasetPtr& dataset, LaunchId committer) {
 void Followed::LookAtCopy(DatasetId id) {
   const auto copying = copying_.find(id);
   if (copying == copying_.end()) return;
-  const std::uint64_t done = copying->second.progress->bytes_done;
-  if (done != copying->second.bytes_done || copying->second.progress->throttled) {
+  if (copying->second.progress->GotOn(copying->second.seen)) {
     for (const auto& goes_on : copying->second.goes_on) goes_on();
   }
-  copying->second.bytes_done = done;
   const std::chrono::milliseconds pause(std::max<std::uint64_t>(context_.config.flush.stalled_ms / 4, 1));
   copying->second.timer = context_.loop().After(pause, [this, id] { LookAtCopy(id); });
 }

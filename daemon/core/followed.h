@@ -87,7 +87,7 @@ class Followed {
     std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
     std::vector<std::function<void()>> goes_on;
     std::vector<std::function<void(const Home::Orders::Copied&)>> then;
-    std::uint64_t bytes_done = 0;  // when that was looked at last
+    std::uint64_t seen = 0;  // TransferProgress::GotOn
     Loop::TimerId timer = 0;
   };
 

@@ -89,8 +89,7 @@ void Rebuilder::Make(const peer::Rebuild& order, std::function<void()> goes_on, 
 
 // Who has ordered it gives up what says nothing for flush.stalled.
 void Rebuilder::LookAt(const WorkPtr& work) {
-  const std::uint64_t done = work->progress->bytes_done;
-  if (std::exchange(work->bytes_done, done) != done) work->goes_on();
+  if (work->progress->GotOn(work->seen)) work->goes_on();
   const std::chrono::milliseconds pause(std::max<std::uint64_t>(context_.config.flush.stalled_ms / 4, 1));
   work->timer = context_.loop().After(pause, [this, weak = std::weak_ptr<Work>(work)] {
     if (const WorkPtr still = weak.lock()) LookAt(still);

@@ -69,7 +69,7 @@ class Rebuilder {
     std::function<void()> goes_on;
     Then then;
     std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
-    std::uint64_t bytes_done = 0;  // when that was looked at last
+    std::uint64_t seen = 0;  // TransferProgress::GotOn
     Loop::TimerId timer = 0;
   };
   using WorkPtr = std::shared_ptr<Work>;

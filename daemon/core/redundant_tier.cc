@@ -403,9 +403,7 @@ void RedundantTier::LookAtBringing(const DatasetPtr& dataset) {
   const auto at = bringing_.find(dataset->id);
   if (at == bringing_.end()) return;
   Bringing& bringing = *at->second;
-  const std::uint64_t done = bringing.progress->bytes_done;
-  if (done != bringing.bytes_done || bringing.progress->throttled) bringing.since = context_.now();
-  bringing.bytes_done = done;
+  if (bringing.progress->GotOn(bringing.seen)) bringing.since = context_.now();
   bringing.timer = 0;
   if (context_.now() >= bringing.since + stalled()) {
     bringing.progress->stop = true;

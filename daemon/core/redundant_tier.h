@@ -116,7 +116,7 @@ class RedundantTier {
     std::shared_ptr<void> lease;  // of its folder in the cache, as long as it is held
     std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
     std::vector<catalogue::Catalogue> here;
-    std::uint64_t bytes_done = 0;
+    std::uint64_t seen = 0;  // TransferProgress::GotOn
     SteadyTime since;
     Loop::TimerId timer = 0;
   };

@@ -1,5 +1,7 @@
 #include "daemon/data/base_file.h"
 
+#include <absl/cleanup/cleanup.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -51,16 +53,16 @@ absl::Status ReadDigests(const CaptureBase& base, std::uint64_t data_bytes, cons
   BlockStream stream(*made.file, bytes_read, 0, buffers);
   while (!stream.done()) {
     if (stop()) return Cancelled("base {}: stopped", base.path);
-    CAIRN_ASSIGN_OR_RETURN(const BlockStream::Block window, stream.Next());
+    CAIRN_ASSIGN_OR_RETURN(const BlockStream::Piece window, stream.Next());
+    const absl::Cleanup back = [&] { stream.GiveBack(window.slot); };
     std::vector<BlockCrc> blocks = DigestsOf(window.bytes);
     const std::uint64_t window_bytes = window.bytes.size();
     const std::uint64_t data_in_window = std::min(window_bytes, data_bytes - window.offset());
     // The last block of data, with metadata behind it, counts as not had: it is whole for the check only.
     const std::vector<BlockCrc> crc = WindowCrcs({.data_bytes = window_bytes, .blocks = blocks});
-    made.damaged.push_back(crc.front().crc32c != base.crc32c[window.index]);
+    made.damaged.push_back(crc.front().crc32c != base.crc32c[window.first]);
     blocks.resize(PartsOf(data_in_window, kDigestBlockBytes));
     digests->blocks.insert(digests->blocks.end(), blocks.begin(), blocks.end());
-    stream.GiveBack(window.slot);
   }
   made.digests = std::move(digests);
   return absl::OkStatus();

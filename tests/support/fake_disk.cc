@@ -216,7 +216,8 @@ class FakeFile final : public File {
   std::shared_ptr<void> lock_;  // while it is held
 };
 
-FakeDisk::FakeDisk(FakeDiskOptions options) : state_(std::make_shared<State>(options)) {}
+FakeDisk::FakeDisk(FakeDiskOptions options)
+    : syncs_at_once_(options.syncs_at_once), state_(std::make_shared<State>(options)) {}
 FakeDisk::~FakeDisk() = default;
 
 void FakeDisk::CrashAt(std::uint64_t n) {

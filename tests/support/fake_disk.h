@@ -74,6 +74,7 @@ struct FakeDiskOptions {
   bool shares_extents = false;         // Clone works
   bool links = true;                   // Link works
   bool renames_new = true;             // RenameNew works
+  std::size_t syncs_at_once = 1;       // so many are said to be faster than one after the other
   bool tells_birth = true;             // FileInfo::birth is there
   std::uint64_t file_system = 0xEF53;  // FileSystemType; ext4's
 };
@@ -119,6 +120,7 @@ class FakeDisk : public Disk {
   absl::Status SetModeAndTimes(const std::string& path, std::uint32_t mode, timespec atime, timespec mtime) override;
   absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) override;
   absl::StatusOr<std::uint64_t> FileSystemType(const std::string& path) override;
+  std::size_t syncs_at_once() const override { return syncs_at_once_; }
   TransferShapes shapes() const override;  // no operation, nor is the next
   void UseShapes(const TransferShapes& shapes) override;
 
@@ -128,6 +130,7 @@ class FakeDisk : public Disk {
 
   static absl::Status Move(State& state, const std::string& from, const std::string& to, bool replace);
 
+  const std::size_t syncs_at_once_;
   const std::shared_ptr<State> state_;  // shared with the open files
 };
 

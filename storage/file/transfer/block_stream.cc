@@ -1,11 +1,13 @@
 #include "storage/file/transfer/block_stream.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/cleanup/cleanup.h>
 #include <absl/synchronization/mutex.h>
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "storage/base/check.h"
@@ -14,29 +16,68 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kHugePage = 2 << 20;
-
-std::atomic<std::byte*> spare_set = nullptr;  // memory of kBlockBuffersMax buffers that nobody uses
+constexpr std::size_t kSpareBytesMin = 8 << 20, kSpareBytesMax = 32 << 20;  // of one set of buffers, and of all
 
 std::uint64_t BlocksOf(std::uint64_t bytes) {
   return bytes / kCrcBlockBytes + (bytes % kCrcBlockBytes != 0);
 }
 
+// Memory of buffers that nobody uses. Thread-safe.
+class SpareMemory {
+ public:
+  // Null: none of that size.
+  std::byte* Take(std::size_t bytes) {
+    const absl::MutexLock lock(&mutex_);
+    const auto at = std::ranges::find(all_, bytes, &Spare::bytes);
+    if (at == all_.end()) return nullptr;
+    std::byte* const base = at->base;
+    kept_ -= bytes;
+    all_.erase(at);
+    return base;
+  }
+  void Keep(std::byte* base, std::size_t bytes) {
+    if (bytes < kSpareBytesMin || bytes > kSpareBytesMax) return std::free(base);
+    const absl::MutexLock lock(&mutex_);
+    while (kept_ > kSpareBytesMax - bytes) {  // of sizes that were last wanted longer ago
+      std::free(all_.front().base);
+      kept_ -= all_.front().bytes;
+      all_.erase(all_.begin());
+    }
+    kept_ += bytes;
+    all_.push_back({.base = base, .bytes = bytes});
+  }
+
+ private:
+  struct Spare {
+    std::byte* base = nullptr;
+    std::size_t bytes = 0;
+  };
+  absl::Mutex mutex_;
+  std::vector<Spare> all_ ABSL_GUARDED_BY(mutex_);
+  std::size_t kept_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+SpareMemory& Spares() {
+  static SpareMemory* const spares = new SpareMemory;  // never destroyed: threads may end after main
+  return *spares;
+}
+
 }  // namespace
 
-BlockBuffers::BlockBuffers(std::uint64_t file_bytes)
-    : count_(std::clamp<std::uint64_t>(BlocksOf(file_bytes), 1, kBlockBuffersMax)),
-      base_(count_ == kBlockBuffersMax ? spare_set.exchange(nullptr) : nullptr) {
+BlockBuffers::BlockBuffers(std::uint64_t file_bytes, PieceShape shape)
+    : blocks_each_(std::clamp<std::uint64_t>(BlocksOf(file_bytes), 1, shape.blocks)),
+      count_(std::clamp<std::uint64_t>((BlocksOf(file_bytes) + blocks_each_ - 1) / blocks_each_, 1, shape.pieces)) {
+  const std::size_t bytes = count_ * bytes_each();
+  base_ = Spares().Take(bytes);
   if (base_ != nullptr) return;
-  const std::size_t bytes = count_ * kCrcBlockBytes;
   base_ = static_cast<std::byte*>(std::aligned_alloc(bytes % kHugePage == 0 ? kHugePage : kDirectAlignment, bytes));
-  CAIRN_CHECK(base_ != nullptr);
-  // The kernel looks for the pages of a block at each transfer; of huge ones there are few. Refused: small ones do.
+  if (base_ == nullptr) throw std::bad_alloc();
+  // The kernel looks for the pages of a piece at each transfer; of huge ones there are few. Refused: small ones do.
   madvise(base_, bytes, MADV_HUGEPAGE);
 }
 
 BlockBuffers::~BlockBuffers() {
-  if (count_ == kBlockBuffersMax) base_ = spare_set.exchange(base_);
-  std::free(base_);
+  Spares().Keep(base_, count_ * bytes_each());
 }
 
 BlockStream::BlockStream(File& file, std::uint64_t file_bytes, std::uint64_t first_block, BlockBuffers& buffers)
@@ -50,53 +91,63 @@ BlockStream::BlockStream(File& file, std::uint64_t file_bytes, std::uint64_t fir
   CAIRN_CHECK(first_block <= blocks_);
 }
 
-std::size_t BlockStream::BytesOf(std::uint64_t block) const {
-  return static_cast<std::size_t>(std::min(kCrcBlockBytes, file_bytes_ - block * kCrcBlockBytes));
+std::size_t BlockStream::BytesFrom(std::uint64_t first) const {
+  const std::uint64_t piece = buffers_.blocks_each() * kCrcBlockBytes;
+  return static_cast<std::size_t>(std::min(piece, file_bytes_ - first * kCrcBlockBytes));
 }
 
 void BlockStream::ReadAhead() {
   for (std::size_t i = 0; i < buffers_.count() && next_read_ < blocks_; ++i) {
-    const std::uint64_t block = next_read_;
     {
       const absl::MutexLock lock(&mutex_);
       if (slots_[i].state != State::kFree) continue;
-      slots_[i] = {.state = State::kReading, .block = block, .status = {}};
+      slots_[i] = {.state = State::kReading, .first = next_read_, .status = {}};
     }
-    ++next_read_;
-    const std::size_t bytes = BytesOf(block);
-    const std::span<std::byte> target = buffers_.at(i).first(file_.direct() ? DirectBytes(bytes) : bytes);
-    // Without the lock: the answer may come before the call returns.
-    file_.ReadAsync(block * kCrcBlockBytes, target, [this, i](absl::Status status) {
-      const absl::MutexLock guard(&mutex_);
-      slots_[i].status = std::move(status);
-      slots_[i].state = State::kRead;
-      changed_.SignalAll();  // with the lock held: after it the stream may be gone
-    });
+    StartRead(i, next_read_);
+    next_read_ += buffers_.blocks_each();
   }
 }
 
-absl::StatusOr<BlockStream::Block> BlockStream::Next() {
+// Without the lock: the answer may come before ReadAsync returns.
+void BlockStream::StartRead(std::size_t slot, std::uint64_t first) {
+  const std::size_t bytes = BytesFrom(first);
+  const std::span<std::byte> target = buffers_.at(slot).first(file_.direct() ? DirectBytes(bytes) : bytes);
+  // What throws has begun nothing: Drain is not to wait for it.
+  absl::Cleanup not_begun = [this, slot] {
+    const absl::MutexLock lock(&mutex_);
+    slots_[slot].state = State::kFree;
+  };
+  file_.ReadAsync(first * kCrcBlockBytes, target, [this, slot](absl::Status status) {
+    const absl::MutexLock guard(&mutex_);
+    slots_[slot].status = std::move(status);
+    slots_[slot].state = State::kRead;
+    changed_.SignalAll();  // with the lock held: after it the stream may be gone
+  });
+  std::move(not_begun).Cancel();
+}
+
+absl::StatusOr<BlockStream::Piece> BlockStream::Next() {
   CAIRN_CHECK(!done());
   for (;;) {
     ReadAhead();
     const absl::MutexLock lock(&mutex_);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[i];
-      if (slot.state != State::kRead || slot.block != next_out_) continue;
+      if (slot.state != State::kRead || slot.first != next_out_) continue;
       if (!slot.status.ok()) {
         slot.state = State::kFree;
         return slot.status;
       }
       slot.state = State::kTaken;
-      ++next_out_;
-      const std::size_t bytes = BytesOf(slot.block);
+      next_out_ += buffers_.blocks_each();
+      const std::size_t bytes = BytesFrom(slot.first);
       const std::span<std::byte> padded = buffers_.at(i).first(DirectBytes(bytes));
       std::fill(padded.begin() + static_cast<std::ptrdiff_t>(bytes), padded.end(), std::byte{0});
-      return Block{.index = slot.block, .slot = i, .bytes = padded.first(bytes), .padded = padded};
+      return Piece{.first = slot.first, .slot = i, .bytes = padded.first(bytes), .padded = padded};
     }
     const bool any_free =
         std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.state == State::kFree; });
-    if (!any_free || next_read_ == blocks_) changed_.Wait(&mutex_);
+    if (!any_free || next_read_ >= blocks_) changed_.Wait(&mutex_);
   }
 }
 

@@ -1,5 +1,9 @@
 #include "storage/file/transfer/checks.h"
 
+#include <absl/cleanup/cleanup.h>
+
+#include <algorithm>
+
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
 #include "storage/file/checked/checked_blocks.h"
@@ -51,22 +55,32 @@ absl::Status BlockDiffers(const std::string& path, const BlockStream::Block& blo
                       entry.crc32c(static_cast<int>(block.index)));
 }
 
+std::optional<BlockStream::Block> FirstDiffering(const BlockStream::Piece& piece, const catalogue::FileEntry& entry) {
+  for (std::size_t i = 0; i < piece.blocks(); ++i) {
+    if (!BlockMatches(piece.block(i), entry)) return piece.block(i);
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t bytes_there,
                                                   const catalogue::FileEntry& entry, BlockBuffers& buffers,
-                                                  const std::atomic<bool>& stop, std::uint32_t* crc32) {
+                                                  TransferProgress& progress, std::uint32_t* crc32) {
   const std::uint64_t bytes =
       bytes_there >= entry.bytes() ? entry.bytes() : bytes_there / kCrcBlockBytes * kCrcBlockBytes;
   BlockStream stream(file, bytes, 0, buffers);
   std::uint64_t matching = 0;
   while (!stream.done()) {
-    if (stop) return Cancelled("{}: checking was stopped", file.path());
-    const auto block = stream.Next();
-    if (!block.ok()) break;
-    const bool matches = BlockMatches(*block, entry);
-    if (matches && crc32 != nullptr) *crc32 = Crc32(block->bytes, *crc32);
-    stream.GiveBack(block->slot);
-    if (!matches) break;
-    ++matching;
+    if (progress.stop) return Cancelled("{}: checking was stopped", file.path());
+    const auto piece = stream.Next();
+    if (!piece.ok()) break;
+    const absl::Cleanup back = [&] { stream.GiveBack(piece->slot); };
+    const auto differs = FirstDiffering(*piece, entry);
+    const std::uint64_t here = differs ? differs->index - piece->first : piece->blocks();
+    const std::size_t bytes_here = std::min<std::size_t>(here * kCrcBlockBytes, piece->bytes.size());
+    if (crc32 != nullptr) *crc32 = Crc32(piece->bytes.first(bytes_here), *crc32);
+    matching += here;
+    progress.compared += bytes_here;
+    if (differs) break;
   }
   return matching;
 }
@@ -78,19 +92,19 @@ absl::Status ChecksumFile(Disk& disk, const std::string& path, const FileInfo& b
   CAIRN_ASSIGN_OR_RETURN(const FileInfo opened, file->Info());
   CAIRN_RETURN_IF_ERROR(CheckUnchanged(path, before, opened));
   if (sync) CAIRN_RETURN_IF_ERROR(file->Sync());
-  BlockBuffers buffers(opened.bytes);
+  BlockBuffers buffers(opened.bytes, kWholeFile);
   std::uint32_t crc32 = 0;
   entry->clear_crc32c();
   {
     BlockStream stream(*file, opened.bytes, 0, buffers);
     while (!stream.done()) {
-      const auto block = stream.Next();
-      if (absl::IsDataLoss(block.status()))
-        return FailedPrecondition("{}", MessageOf(block.status()));  // cut meanwhile
-      if (!block.ok()) return block.status();
-      entry->add_crc32c(Crc32c(block->bytes));
-      crc32 = Crc32(block->bytes, crc32);
-      stream.GiveBack(block->slot);
+      const auto piece = stream.Next();
+      if (absl::IsDataLoss(piece.status()))
+        return FailedPrecondition("{}", MessageOf(piece.status()));  // cut meanwhile
+      if (!piece.ok()) return piece.status();
+      const absl::Cleanup back = [&] { stream.GiveBack(piece->slot); };
+      for (std::size_t i = 0; i < piece->blocks(); ++i) entry->add_crc32c(Crc32c(piece->block(i).bytes));
+      crc32 = Crc32(piece->bytes, crc32);
     }
   }
   CAIRN_ASSIGN_OR_RETURN(const FileInfo after, disk.Info(path));
@@ -107,16 +121,15 @@ absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::Fi
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.direct = true}));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
   if (info.bytes != entry.bytes()) return DataLoss("{}: {} bytes instead of {}", path, info.bytes, entry.bytes());
-  BlockBuffers buffers(info.bytes);
+  BlockBuffers buffers(info.bytes, kWholeFile);
   BlockStream stream(*file, info.bytes, 0, buffers);
   while (!stream.done()) {
     if (progress != nullptr && progress->stop) return Cancelled("{}: stopped", path);
-    const auto block = stream.Next();
-    if (!block.ok()) return block.status();
-    const absl::Status matches = BlockMatches(*block, entry) ? absl::OkStatus() : BlockDiffers(path, *block, entry);
-    stream.GiveBack(block->slot);
-    CAIRN_RETURN_IF_ERROR(matches);
-    if (progress != nullptr) progress->bytes_done += block->bytes.size();
+    const auto piece = stream.Next();
+    if (!piece.ok()) return piece.status();
+    const absl::Cleanup back = [&] { stream.GiveBack(piece->slot); };
+    if (const auto differs = FirstDiffering(*piece, entry)) return BlockDiffers(path, *differs, entry);
+    if (progress != nullptr) progress->bytes_done += piece->bytes.size();
   }
   return absl::OkStatus();
 }

@@ -4,10 +4,13 @@
 
 #include <absl/status/status.h>
 
-#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
 
 #include "proto/catalogue.pb.h"
 #include "storage/file/transfer/block_stream.h"
+#include "storage/file/transfer/transfer.h"
 #include "storage/io/disk.h"
 
 namespace cairn {
@@ -22,11 +25,14 @@ bool BlockMatches(const BlockStream::Block& block, const catalogue::FileEntry& e
 // kDataLoss with file, offset, what is and what should be.
 absl::Status BlockDiffers(const std::string& path, const BlockStream::Block& block, const catalogue::FileEntry& entry);
 
+// The first of the piece that is not what the catalogue says; null: none.
+std::optional<BlockStream::Block> FirstDiffering(const BlockStream::Piece& piece, const catalogue::FileEntry& entry);
+
 // Reads `file` up to the first block that differs, cannot be read, or lies beyond `bytes_there`; the number of blocks
-// that match. `crc32`, if given, is continued over them. kCancelled: `stop` was set.
+// that match. `crc32`, if given, is continued over them. kCancelled: `progress` says stop.
 absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t bytes_there,
                                                   const catalogue::FileEntry& entry, BlockBuffers& buffers,
-                                                  const std::atomic<bool>& stop, std::uint32_t* crc32);
+                                                  TransferProgress& progress, std::uint32_t* crc32);
 
 }  // namespace cairn
 

@@ -1,9 +1,15 @@
 #include <absl/base/thread_annotations.h>
+#include <absl/cleanup/cleanup.h>
 #include <absl/synchronization/mutex.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
+#include <span>
+#include <utility>
 
+#include "storage/base/at_once.h"
+#include "storage/base/caught.h"
 #include "storage/base/checksum.h"
 #include "storage/base/modes.h"
 #include "storage/base/path.h"
@@ -15,6 +21,9 @@
 namespace cairn {
 namespace {
 
+// Each file costs the target some round trips: to make it, to sync it.
+constexpr std::size_t kFilesAtOnce = 4;
+
 absl::Status OnSource(const absl::Status& status) {
   return Annotate(status, "source");
 }
@@ -25,16 +34,18 @@ absl::Status OnTarget(const absl::Status& status) {
 // One file on its way.
 class FileCopy {
  public:
-  FileCopy(Disk& source, Disk& target, const CopyJob& job, BlockBuffers& buffers, Throttle& throttle,
-           TransferProgress& progress)
+  // Ends with kCancelled, too, once `others_failed`. All is borrowed.
+  FileCopy(Disk& source, Disk& target, const CopyJob& job, PieceShape shape, Throttle& throttle,
+           TransferProgress& progress, const std::atomic<bool>& others_failed)
       : source_disk_(source),
         target_disk_(target),
         job_(job),
         entry_(*job.entry),
         work_path_(TransferWorkName(job.to, entry_, job.owner)),
-        buffers_(buffers),
+        buffers_(entry_.bytes(), shape),
         throttle_(throttle),
-        progress_(progress) {}
+        progress_(progress),
+        others_failed_(others_failed) {}
 
   absl::StatusOr<CopiedFile> Run() {
     CAIRN_RETURN_IF_ERROR(OnTarget(MakeDirectories(target_disk_, ParentOf(job_.to), kPrefixFolderMode)));
@@ -67,11 +78,13 @@ class FileCopy {
   absl::Status ContinueWork(const FileInfo& info);
   absl::Status OpenTail();
   absl::Status CopyBlocks();
-  absl::Status CopyBlock(BlockStream& stream, const BlockStream::Block& block);
+  absl::Status CopyPiece(BlockStream& stream, const BlockStream::Piece& piece);
+  absl::Status CheckPiece(const BlockStream::Piece& piece);
+  absl::StatusOr<std::span<const std::byte>> WriteTail(const BlockStream::Piece& piece);
   absl::Status Finish();
   absl::Status WriteStatus() {
     const absl::MutexLock lock(&mutex_);
-    return write_status_;
+    return OnTarget(write_status_);
   }
   std::uint64_t BytesOfBlocks(std::uint64_t blocks) const { return std::min(blocks * kCrcBlockBytes, entry_.bytes()); }
   std::uint64_t BlockCount() const { return static_cast<std::uint64_t>(entry_.crc32c_size()); }
@@ -81,13 +94,14 @@ class FileCopy {
   const CopyJob& job_;
   const catalogue::FileEntry& entry_;
   const std::string work_path_;
-  BlockBuffers& buffers_;
+  BlockBuffers buffers_;
   Throttle& throttle_;
   TransferProgress& progress_;
+  const std::atomic<bool>& others_failed_;
 
   std::unique_ptr<File> source_;
   std::unique_ptr<File> work_;
-  std::unique_ptr<File> tail_;     // for a last block that direct I/O would write longer than it is; null: it would not
+  std::unique_ptr<File> tail_;     // for an end that direct I/O would write longer than it is; null: it would not
   bool continued_ = false;         // what an interrupted copy has left
   std::uint64_t blocks_kept_ = 0;  // of that
   std::uint32_t crc32_ = 0;        // of the blocks so far
@@ -105,7 +119,7 @@ absl::StatusOr<bool> FileCopy::HasArrived(FileInfo* in_place) {
   const auto file = target_disk_.Open(job_.to, {.direct = true});
   if (!file.ok()) return false;
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t matching,
-                         CountMatchingBlocks(**file, info->bytes, entry_, buffers_, progress_.stop, nullptr));
+                         CountMatchingBlocks(**file, info->bytes, entry_, buffers_, progress_, nullptr));
   if (matching != BlockCount() || !(*file)->Sync().ok()) return false;
   progress_.bytes_done += entry_.bytes();
   *in_place = *info;
@@ -161,7 +175,7 @@ absl::Status FileCopy::OpenWork() {
 
 absl::Status FileCopy::ContinueWork(const FileInfo& info) {
   continued_ = true;
-  CAIRN_ASSIGN_OR_RETURN(blocks_kept_, CountMatchingBlocks(*work_, info.bytes, entry_, buffers_, progress_.stop,
+  CAIRN_ASSIGN_OR_RETURN(blocks_kept_, CountMatchingBlocks(*work_, info.bytes, entry_, buffers_, progress_,
                                                            entry_.has_crc32() ? &crc32_ : nullptr));
   progress_.bytes_done += BytesOfBlocks(blocks_kept_);
   if (info.bytes >= entry_.bytes()) return absl::OkStatus();
@@ -182,40 +196,57 @@ absl::Status FileCopy::CopyBlocks() {
   absl::Status status;
   BlockStream stream(*source_, entry_.bytes(), blocks_kept_, buffers_);
   while (status.ok() && !stream.done()) {
-    const auto block = stream.Next();
-    status = block.ok() ? CopyBlock(stream, *block) : OnSource(block.status());
-    if (absl::IsDataLoss(block.status())) source_damaged_ = true;
+    const auto piece = stream.Next();
+    status = piece.ok() ? CopyPiece(stream, *piece) : OnSource(piece.status());
+    if (absl::IsDataLoss(piece.status())) source_damaged_ = true;
     if (status.ok()) status = WriteStatus();
   }
-  stream.Drain();  // writes give their blocks back when they are done
+  stream.Drain();  // writes give their pieces back when they are done
   return status.ok() ? WriteStatus() : status;
 }
 
-absl::Status FileCopy::CopyBlock(BlockStream& stream, const BlockStream::Block& block) {
-  if (!BlockMatches(block, entry_)) {
-    const absl::Status differs = OnSource(BlockDiffers(job_.from, block, entry_));
-    source_damaged_ = true;
-    stream.GiveBack(block.slot);
-    return differs;
+absl::Status FileCopy::CopyPiece(BlockStream& stream, const BlockStream::Piece& piece) {
+  absl::Cleanup back = [&] { stream.GiveBack(piece.slot); };
+  CAIRN_RETURN_IF_ERROR(CheckPiece(piece));
+  if (progress_.stop || others_failed_ || !TakeBandwidth(throttle_, piece.bytes.size(), progress_)) {
+    return Cancelled("copy of {} to {} was stopped at offset {}", job_.from, job_.to, piece.offset());
   }
-  if (entry_.has_crc32()) crc32_ = Crc32(block.bytes, crc32_);
-  if (progress_.stop || !TakeBandwidth(throttle_, block.bytes.size(), progress_)) {
-    stream.GiveBack(block.slot);
-    return Cancelled("copy of {} to {} was stopped at offset {}", job_.from, job_.to, block.offset());
+  const std::size_t bytes = piece.bytes.size();
+  CAIRN_ASSIGN_OR_RETURN(const std::span<const std::byte> rest, WriteTail(piece));
+  auto written = [this, &stream, slot = piece.slot, bytes](absl::Status status) {
+    const absl::Cleanup back = [&] { stream.GiveBack(slot); };  // last: after it the copy may be over
+    if (status.ok()) {
+      progress_.bytes_done += bytes;
+    } else {
+      const absl::MutexLock lock(&mutex_);
+      write_status_.Update(std::move(status));
+    }
+  };
+  if (rest.empty()) {
+    progress_.bytes_done += bytes;
+    return absl::OkStatus();
   }
-  const std::size_t bytes = block.bytes.size();
-  File& to = tail_ && bytes != block.padded.size() ? *tail_ : *work_;
-  to.WriteAsync(block.offset(), to.direct() ? block.padded : block.bytes,
-                [this, &stream, slot = block.slot, bytes](absl::Status written) {
-                  if (written.ok()) {
-                    progress_.bytes_done += bytes;
-                  } else {
-                    const absl::MutexLock lock(&mutex_);
-                    if (write_status_.ok()) write_status_ = OnTarget(written);
-                  }
-                  stream.GiveBack(slot);  // last: after it the copy may be over
-                });
+  work_->WriteAsync(piece.offset(), rest, written);
+  std::move(back).Cancel();
   return absl::OkStatus();
+}
+
+absl::Status FileCopy::CheckPiece(const BlockStream::Piece& piece) {
+  if (const auto differs = FirstDiffering(piece, entry_)) {
+    source_damaged_ = true;
+    return OnSource(BlockDiffers(job_.from, *differs, entry_));
+  }
+  if (entry_.has_crc32()) crc32_ = Crc32(piece.bytes, crc32_);
+  return absl::OkStatus();
+}
+
+// What direct I/O cannot write of a last piece. The rest of it.
+absl::StatusOr<std::span<const std::byte>> FileCopy::WriteTail(const BlockStream::Piece& piece) {
+  const std::size_t odd = piece.bytes.size() % kDirectAlignment;
+  if (!tail_ || odd == 0) return work_->direct() ? piece.padded : piece.bytes;
+  const std::size_t even = piece.bytes.size() - odd;
+  CAIRN_RETURN_IF_ERROR(OnTarget(tail_->WriteAt(piece.offset() + even, piece.bytes.subspan(even))));
+  return piece.bytes.first(even);
 }
 
 absl::Status FileCopy::Finish() {
@@ -249,30 +280,58 @@ absl::Status CheckStillInPlace(Disk& target, const CopiedFile& file) {
   return Aborted("{}: was in its place, and is gone or another by now", file.to);
 }
 
+struct Copied {
+  absl::StatusOr<CopiedFile> file = absl::CancelledError("the copy of another file failed first");
+  bool source_damaged = false;
+};
+
+Copied CopyOne(Disk& source, Disk& target, const CopyJob& job, PieceShape shape, Throttle& throttle,
+               TransferProgress& progress, const std::atomic<bool>& others_failed) {
+  Copied copied;
+  copied.file = Caught([&]() -> absl::StatusOr<CopiedFile> {
+    if (progress.stop) return Cancelled("copy of {} was stopped", job.from);
+    FileCopy copy(source, target, job, shape, throttle, progress, others_failed);
+    const absl::Cleanup note = [&] { copied.source_damaged = copy.source_damaged(); };
+    return copy.Run();
+  });
+  return copied;
+}
+
+// Of several errors that of the first file whose own it is: others were cancelled by it.
+absl::StatusOr<std::vector<CopiedFile>> AllOf(std::vector<Copied> copied, std::size_t* damaged) {
+  const auto failed = [](const Copied& one) { return !one.file.ok(); };
+  const auto failed_itself = [](const Copied& one) { return !one.file.ok() && !absl::IsCancelled(one.file.status()); };
+  auto worst = std::ranges::find_if(copied, failed_itself);
+  if (worst == copied.end()) worst = std::ranges::find_if(copied, failed);
+  if (worst != copied.end()) {
+    if (worst->source_damaged && damaged != nullptr) *damaged = static_cast<std::size_t>(worst - copied.begin());
+    return worst->file.status();
+  }
+  std::vector<CopiedFile> files;
+  files.reserve(copied.size());
+  for (Copied& one : copied) files.push_back(*std::move(one.file));
+  return files;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<CopiedFile>> CopyToWork(Disk& source, Disk& target, const std::vector<CopyJob>& jobs,
                                                    Throttle& throttle, TransferProgress& progress,
                                                    std::size_t* damaged) {
-  std::uint64_t largest = 0;
   for (const CopyJob& job : jobs) {
     if (job.entry == nullptr) return InvalidArgument("{}: nothing is known of the file", job.from);
     CAIRN_RETURN_IF_ERROR(CheckEntry(*job.entry));
-    largest = std::max(largest, job.entry->bytes());
   }
-  BlockBuffers buffers(largest);
-  std::vector<CopiedFile> files;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (progress.stop) return Cancelled("copy of {} was stopped", jobs[i].from);
-    FileCopy copy(source, target, jobs[i], buffers, throttle, progress);
-    auto file = copy.Run();
-    if (!file.ok()) {
-      if (copy.source_damaged() && damaged != nullptr) *damaged = i;
-      return file.status();
-    }
-    files.push_back(*std::move(file));
-  }
-  return files;
+  const std::size_t at_once = std::clamp<std::size_t>(std::min(jobs.size(), target.syncs_at_once()), 1, kFilesAtOnce);
+  const PieceShape shape{.blocks = kWholeFile.blocks, .pieces = kWholeFile.pieces / at_once};
+  std::vector<Copied> copied(jobs.size());
+  std::atomic<bool> failed{false};
+  EachAtOnce(jobs.size(), at_once, [&](std::size_t i) {
+    copied[i] = CopyOne(source, target, jobs[i], shape, throttle, progress, failed);
+    if (!copied[i].file.ok()) failed = true;
+    return !failed;
+  });
+  return AllOf(std::move(copied), damaged);
 }
 
 absl::Status PutInPlace(Disk& target, const std::vector<CopiedFile>& files) {

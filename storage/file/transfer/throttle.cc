@@ -82,9 +82,9 @@ bool Throttle::Take(std::uint64_t bytes, const std::atomic<bool>& stop) {
 }
 
 bool TakeBandwidth(Throttle& throttle, std::uint64_t bytes, TransferProgress& progress) {
-  progress.throttled = true;
+  ++progress.throttled;
   const bool taken = throttle.Take(bytes, progress.stop);
-  progress.throttled = false;
+  --progress.throttled;
   return taken;
 }
 

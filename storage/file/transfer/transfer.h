@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/catalogue.pb.h"
@@ -44,8 +45,15 @@ class Throttle {
 
 struct TransferProgress {
   std::atomic<std::uint64_t> bytes_done{0};
-  std::atomic<bool> throttled{false};  // it waits for its share of the bandwidth: that it does not get on is no hang
+  std::atomic<std::uint64_t> compared{0};   // bytes that were there before and may count as done
+  std::atomic<std::uint32_t> throttled{0};  // so many of its files wait for their share of the bandwidth
   std::atomic<bool> stop{false};       // set by the owner: the copy ends with kCancelled at the next block
+
+  // Has it got on since `seen` was what this has set? It has, too, while it waits for bandwidth: that is no hang.
+  bool GotOn(std::uint64_t& seen) const {
+    const std::uint64_t now = bytes_done + compared;
+    return std::exchange(seen, now) != now || throttled != 0;
+  }
 };
 
 // Throttle::Take for a transfer, which is `throttled` meanwhile.
@@ -58,9 +66,10 @@ struct CopyJob {
   std::uint64_t owner = 0;  // where several datasets may have a file of this name, even of the same bytes: which one
 };
 
-// Copies the files: all of them, or nothing has changed under a final name. kDataLoss: a *source* block differs from
-// its CRC (the message names file and offset; `damaged` receives the index of the job). kUnavailable,
-// kResourceExhausted, …: of either side, the message says which.
+// Copies the files, several at once if the target gains by that (Disk::syncs_at_once): all of them, or nothing has
+// changed under a final name. kDataLoss: a *source* block differs from its CRC (the message names file and offset;
+// `damaged` receives the index of the job). kUnavailable, kResourceExhausted, …: of either side, the message says
+// which.
 absl::Status CopyFiles(Disk& source, Disk& target, const std::vector<CopyJob>& jobs, Throttle& throttle,
                        TransferProgress& progress, std::size_t* damaged);
 

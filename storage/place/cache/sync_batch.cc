@@ -3,13 +3,10 @@
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
 
-#include <algorithm>
-#include <atomic>
 #include <span>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "storage/base/at_once.h"
 #include "storage/base/caught.h"
 #include "storage/base/status.h"
 
@@ -35,24 +32,14 @@ absl::Status SyncBatch::Write(const std::string& path, std::string_view bytes) {
 absl::Status SyncBatch::Run() {
   const std::vector<std::string> directories(directories_.begin(), directories_.end());
   const std::size_t count = files_.size() + directories.size();
-  std::atomic<std::size_t> next{0};
   FirstError first;
-  const auto work = [&]() {
-    for (std::size_t i = next++; i < count; i = next++) {
-      const absl::Status status = Caught(
-          [&] { return i < files_.size() ? files_[i]->Sync() : disk_.SyncDirectory(directories[i - files_.size()]); });
-      const absl::MutexLock lock(&first.mutex);
-      if (first.status.ok() && !status.ok()) first.status = status;
-    }
-  };
-  std::vector<std::thread> threads;
-  try {
-    while (threads.size() + 1 < std::min(count, disk_.syncs_at_once())) threads.emplace_back(work);
-  } catch (const std::system_error&) {
-    // No more threads to be had: those that there are do it.
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
+  EachAtOnce(count, disk_.syncs_at_once(), [&](std::size_t i) {
+    const absl::Status status = Caught(
+        [&] { return i < files_.size() ? files_[i]->Sync() : disk_.SyncDirectory(directories[i - files_.size()]); });
+    const absl::MutexLock lock(&first.mutex);
+    if (first.status.ok() && !status.ok()) first.status = status;
+    return true;  // what can be synced is
+  });
   files_.clear();
   directories_.clear();
   const absl::MutexLock lock(&first.mutex);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -138,7 +139,7 @@ TEST_P(TransferTest, AMissingSourceIsNotFoundAndNoDamage) {
 }
 
 TEST_P(TransferTest, AnUnreadableSourceSaysSoAndIsNoDamage) {
-  const CopyJob job = Add("file", 5 * kMiB);
+  const CopyJob job = Add("file", 11 * kMiB);
   FakeFault fault;
   fault.op = FakeOp::kRead;
   fault.nth = 3;
@@ -159,7 +160,7 @@ TEST_P(TransferTest, AFullTargetSaysSoAndTheNextTryGoesOn) {
 }
 
 TEST_P(TransferTest, AFailedWriteEndsTheCopyAndTheNextOneContinuesIt) {
-  const CopyJob job = Add("file", 6 * kMiB + 5);
+  const CopyJob job = Add("file", 22 * kMiB + 5);
   FakeFault fault;
   fault.op = FakeOp::kWrite;
   fault.nth = 4;
@@ -172,14 +173,14 @@ TEST_P(TransferTest, AFailedWriteEndsTheCopyAndTheNextOneContinuesIt) {
   target_.SetHook([&](FakeOp op, const std::string&) { writes += op == FakeOp::kWrite; });
   ASSERT_OK(Copy({job}));
   target_.SetHook(nullptr);
-  EXPECT_EQ(writes, 4u);  // three blocks of seven had arrived
+  EXPECT_EQ(writes, 3u);  // three pieces of six had arrived, and half of the fourth
   EXPECT_EQ(progress_.bytes_done, contents_[0]->size());
   EXPECT_EQ(TargetBytes(job.to), *contents_[0]);
   EXPECT_EQ(WorkFiles(), 0u);
 }
 
 TEST_P(TransferTest, WhatOfAnInterruptedCopyDoesNotMatchIsCopiedAgain) {
-  const CopyJob job = Add("file", 6 * kMiB + 5);
+  const CopyJob job = Add("file", 22 * kMiB + 5);
   FakeFault fault;
   fault.op = FakeOp::kRename;
   target_.FailOn(fault);
@@ -293,6 +294,40 @@ TEST_P(TransferTest, StopEndsTheCopyAtTheNextBlock) {
   EXPECT_EQ(writes, 3u);
   target_.SetHook(nullptr);
   progress_.stop = false;
+  ASSERT_OK(Copy({job}));
+  EXPECT_EQ(TargetBytes(job.to), *contents_[0]);
+}
+
+// What hangs is taken for hung after a while: so whoever looks must see that something goes on.
+TEST_P(TransferTest, ToCompareWhatIsThereAlreadyIsToGetOn) {
+  const CopyJob job = Add("file", 9 * kMiB);
+  ASSERT_OK(Copy({job}));
+  std::uint64_t seen = 0;
+  EXPECT_TRUE(progress_.GotOn(seen));
+  EXPECT_FALSE(progress_.GotOn(seen));
+  progress_.bytes_done = 0;
+  EXPECT_TRUE(progress_.GotOn(seen));
+  std::uint64_t got_on = 0;
+  target_.SetHook([&](FakeOp op, const std::string&) {
+    if (op == FakeOp::kSync) got_on += progress_.GotOn(seen);
+  });
+  ASSERT_OK(Copy({job}));
+  target_.SetHook(nullptr);
+  EXPECT_EQ(got_on, 1u) << "before a byte counts as done";
+}
+
+// What memory is refused to fails the copy, and leaves nobody waiting.
+TEST_P(TransferTest, WhatThrowsInATransferFailsTheCopy) {
+  const CopyJob job = Add("file", 20 * kMiB);
+  for (FakeDisk* const disk : {&source_, &target_}) {
+    const FakeOp thrown = disk == &source_ ? FakeOp::kRead : FakeOp::kWrite;
+    std::uint64_t seen = 0;
+    disk->SetHook([&](FakeOp op, const std::string&) {
+      if (op == thrown && ++seen == 2) throw std::bad_alloc();
+    });
+    EXPECT_STATUS(kResourceExhausted, Copy({job}), "out of memory");
+    disk->SetHook(nullptr);
+  }
   ASSERT_OK(Copy({job}));
   EXPECT_EQ(TargetBytes(job.to), *contents_[0]);
 }
