@@ -201,9 +201,15 @@ double CopySeconds(const std::string& from, const std::string& to) {
   return Now() - start;
 }
 
+// Folders of older datasets may go while one looks: then the look begins anew.
 std::string FileOf(const Daemon& daemon, std::uint64_t dataset) {
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(daemon.folder() + "/cache")) {
-    if (entry.path().filename() == fmt::format("Ckpt{}-Rank0.fti", dataset)) return entry.path();
+  namespace fs = std::filesystem;
+  for (int look = 0; look < 100; ++look) {
+    std::error_code gone;
+    for (fs::recursive_directory_iterator at(daemon.folder() + "/cache", gone), end; !gone && at != end;
+         at.increment(gone)) {
+      if (at->path().filename() == fmt::format("Ckpt{}-Rank0.fti", dataset)) return at->path();
+    }
   }
   Die("no file of the dataset");
 }
