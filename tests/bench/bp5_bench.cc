@@ -1,13 +1,12 @@
 // What BP5 metadata costs, against the project's bars and what memory allows: opening, walking, lookups in directories
 // made by our encoder; what variables that come and go leave behind; what a selection reads; the view of a checkpoint.
 // Each round measures ours and the limit, in turns which comes first. Quiet figures:
-//   chrt -f 50 taskset -c 1 bp5_bench [rounds] [folder for the view; /dev/shm, where a sync costs nothing]
+//   chrt -f 50 taskset -c 1 bp5_bench
 #include <fmt/format.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -27,6 +26,7 @@
 #include "storage/format/view/view.h"
 #include "storage/io/posix_disk.h"
 #include "storage/place/view/folder.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/bp5_directory.h"
 #include "tests/bench/ratio.h"
 
@@ -393,12 +393,16 @@ void MeasureView(const std::string& folder, int rounds) {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
+  int rounds = 15;
+  std::string folder = "/dev/shm";  // where a sync costs nothing
+  cairn::bench::ReadArguments(argc, argv, "What BP5 metadata costs.",
+                              {{"ROUNDS", "so many times", cairn::bench::Number(rounds)},
+                               {"FOLDER", "where the view is written", cairn::bench::Text(folder)}});
   cairn::MeasureReading(100, 64, 100, rounds);
   cairn::MeasureReading(1000, 8, 100, rounds);
   cairn::MeasureEncoding(rounds);
   cairn::MeasureGrowth();
   cairn::MeasureSelections();
-  cairn::MeasureView(argc > 2 ? argv[2] : "/dev/shm", rounds);
+  cairn::MeasureView(folder, rounds);
   return 0;
 }

@@ -1,8 +1,6 @@
 // A file of another node, fetched through the Disk that the core is given, against plain TLS 1.3 with the same
 // certificates, memory to memory, over as many connections (bulk_nodes.h). The file is on /dev/shm. All in one process,
 // connections are there before the first pair.
-//
-// usage: bulk_bench [PAIRS]
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -18,6 +16,7 @@
 #include "storage/base/check.h"
 #include "storage/base/clock.h"
 #include "storage/io/posix_disk.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/bulk_nodes.h"
 #include "tests/bench/ratio.h"
 
@@ -74,9 +73,11 @@ void Measure(const std::string& folder, std::span<const std::byte> source, std::
 }  // namespace cairn
 
 int main(int argc, char** argv) {
+  int pairs = 21;
+  cairn::bench::ReadArguments(argc, argv, "A file of another node, against plain TLS.",
+                              {{"PAIRS", "so many times", cairn::bench::Number(pairs)}});
   std::signal(SIGPIPE, SIG_IGN);
   spdlog::set_level(spdlog::level::warn);
-  const int pairs = argc > 1 ? std::atoi(argv[1]) : 21;
   std::string folder = "/dev/shm/cairn-bulk-XXXXXX";
   CAIRN_CHECK(::mkdtemp(folder.data()) != nullptr);
   std::vector<std::byte> source(cairn::kBytes);

@@ -1,7 +1,7 @@
 // The pipeline from a filled image to a synced file, and back, against what the machine can do at best.
 //   local     Commit to on_end / the larger of a raw direct write and hashing; with and without the raw write's sync
 //   restore   Start to on_end, with the client's copies / raw direct read, then memcpy
-// As many clients at once on both sides. Ratios are paired and alternate; `capture_bench [rounds] [MiB…]`.
+// As many clients at once on both sides. Ratios are paired and alternate.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <future>
@@ -25,6 +24,7 @@
 #include "storage/base/check.h"
 #include "storage/base/md5_lanes.h"
 #include "storage/io/posix_disk.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/raw_io.h"
 
 namespace cairn {
@@ -268,12 +268,13 @@ void Run(Machine& machine, std::size_t count, std::size_t bytes, int rounds) {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
-  std::vector<std::size_t> sizes;
-  for (int i = 2; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10) << 20);
-  if (sizes.empty()) sizes = {std::size_t{256} << 20, std::size_t{1} << 30};
+  int rounds = 15;
+  std::vector<std::size_t> sizes = {256, 1024};
+  cairn::bench::ReadArguments(argc, argv, "From a filled image to a synced file and back, without a daemon.",
+                              {{"ROUNDS", "so many times", cairn::bench::Number(rounds)},
+                               {"MIB...", "sizes of images", cairn::bench::Numbers(sizes, 1, cairn::bench::kMibMax)}});
   cairn::Machine machine;
-  for (const std::size_t bytes : sizes) {
-    for (const std::size_t clients : {1, 2}) cairn::Run(machine, clients, bytes, rounds);
+  for (const std::size_t mib : sizes) {
+    for (const std::size_t clients : {1, 2}) cairn::Run(machine, clients, mib << 20, rounds);
   }
 }

@@ -3,8 +3,7 @@
 //
 //   blocked   cairn_checkpoint against memcpy of the same bytes into touched memory, all ranks at the same time
 //   local     from the call's return to `local` against the larger of a raw direct write over a file, synced, and
-//   hashing
-//             (16 MD5 lanes, as many threads as cores)
+//             hashing (16 MD5 lanes, as many threads as cores)
 //   flush     from asking to `prefix` against a copy of the file with sync (as a throughput: more is better)
 //   restore   from the cache, by a daemon just started, against a raw read, alone and with a memcpy; and from the image
 //   elastic   a global array stored by 2 ranks: restored by 3, in strips of rows and of columns, against 2 as it was;
@@ -12,8 +11,6 @@
 //   small     64 clients x 1 MiB x 10 checkpoints: datasets per second at `local`
 //
 // All files are written in full: of what differs only, differential_bench tells.
-//
-//   checkpoint_bench [--ranks N] [--mib N] [--rounds N] [--only NAME]
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
@@ -34,6 +31,7 @@
 
 #include "client/cairn.h"
 #include "storage/base/md5_lanes.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/bench_daemon.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/raw_io.h"
@@ -44,6 +42,8 @@ namespace {
 
 constexpr char kConfig[] = "[flush]\nevery = 0\n[cache]\nkeep = 1\n";
 constexpr char kAllWritten[] = "[flush]\nevery = 0\n[cache]\nkeep = 1\n[ftiff]\ndifferential = false\n";
+
+constexpr int kRanksMax = 64;
 
 struct Options {
   int ranks = 1;
@@ -56,7 +56,7 @@ struct Options {
 // Memory that parent and ranks share: a barrier and each rank's last time.
 struct Shared {
   pthread_barrier_t barrier;
-  double seconds[64];
+  double seconds[kRanksMax];
   std::uint64_t dataset;
 };
 
@@ -410,19 +410,12 @@ void Small() {
 
 int Main(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    if (name == "--ranks")
-      options.ranks = std::clamp(std::atoi(argv[i + 1]), 1, 64);
-    else if (name == "--mib")
-      options.mib = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (name == "--rounds")
-      options.rounds = std::max(1, std::atoi(argv[i + 1]));
-    else if (name == "--only")
-      options.only = argv[i + 1];
-    else
-      Die("unknown option " + name);
-  }
+  ReadArguments(argc, argv, "What a checkpoint costs its application on an idle daemon, and how fast it climbs.",
+                {{"--ranks N", "processes", Number(options.ranks, 1, kRanksMax)},
+                 {"--mib N", "what each of them checkpoints", Number(options.mib, 1, kMibMax)},
+                 {"--rounds N", "so many times", Number(options.rounds)},
+                 {"--only NAME", "blocked, restore (and flush), elastic or small; default: all of them",
+                  OneOf(options.only, {"blocked", "restore", "elastic", "small"})}});
   const auto wanted = [&](const char* name) { return options.only.empty() || options.only == name; };
   if (wanted("blocked")) BlockedAndLocal(options);
   if (wanted("restore")) FlushAndRestore(options);

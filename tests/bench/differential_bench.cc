@@ -4,13 +4,12 @@
 //   restart      as alternating, but the daemon has no digests and makes them from the file
 //   digests      a capture in full that makes digests / one that does not
 // Times are from the commit to on_end (of `restart` from the start, without the client's copying); ratios are paired
-// with a capture in full in the same round, and alternate. `differential_bench [rounds] [MiB]`.
+// with a capture in full in the same round, and alternate.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -28,6 +27,7 @@
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/raw_io.h"
 
@@ -245,8 +245,12 @@ void RunDigests(Disk& disk, std::size_t bytes, int rounds) {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
-  const std::size_t bytes = (argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 512) << 20;
+  int rounds = 15;
+  std::size_t mib = 512;
+  cairn::bench::ReadArguments(argc, argv, "What captures that start from an older file save.",
+                              {{"ROUNDS", "so many times", cairn::bench::Number(rounds)},
+                               {"MIB", "of the rank's file", cairn::bench::Number(mib, 1, cairn::bench::kMibMax)}});
+  const std::size_t bytes = mib << 20;
   const std::unique_ptr<cairn::PosixDisk> disk = cairn::MakePosixDisk();
   fmt::print("{} MiB, {} rounds, {}\n", bytes >> 20, rounds, disk->engine());
   using cairn::kChangedPerStep;

@@ -6,7 +6,6 @@
 // source, which is in the page cache, to an empty target on the same disk; what came before is synced. Small files go
 // to a new folder each time, and all are removed at the end: for minutes ext4 looks through the inodes that were
 // deleted before it takes one, and that would be the one that comes after a removal to pay.
-//   drain_bench [small|large] [rounds] [files, or MiB of the large one] [folder]
 #include <fmt/format.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "storage/base/check.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/overlapped_copy.h"
 #include "tests/bench/ratio.h"
 #include "tests/support/runfiles/runfiles.h"
@@ -186,17 +186,24 @@ int Main(int argc, char** argv) {
     bench::OverlappedCopy(argv[2], argv[3]);
     return 0;
   }
-  const bool small = argc < 2 || std::string_view(argv[1]) != "large";
-  const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
-  const int size = argc > 3 ? std::atoi(argv[3]) : small ? 100'000 : 4096;
-  std::string folder = std::string(argc > 4 ? argv[4] : "/var/tmp") + "/drain-bench-XXXXXX";
+  std::string kind = "small", folder = "/var/tmp";
+  int rounds = 15, size = 0;
+  bench::ReadArguments(
+      argc, argv, "A drain, against the better of cp -a and rsync -a.",
+      {{"small|large", "many small files, or one large one", bench::OneOf(kind, {"small", "large"})},
+       {"ROUNDS", "so many times", bench::Number(rounds)},
+       {"SIZE", "so many files, or MiB of the large one; 0: 100 000 files, or 4096 MiB", bench::Number(size, 0)},
+       {"FOLDER", "where source and target are", bench::Text(folder)}});
+  const bool small = kind == "small";
+  if (size == 0) size = small ? 100'000 : 4096;
+  folder += "/drain-bench-XXXXXX";
   CAIRN_CHECK(::mkdtemp(folder.data()) != nullptr);
   const std::string from = folder + "/from";
   std::filesystem::create_directory(from);
   small ? MakeSmall(from, size) : MakeLarge(from, size);
   ::sync();
   fmt::print("{} {}\n", size, small ? "files of 4 KiB" : "MiB in one file");
-  Bench(folder, small).Run(std::max(rounds, 1));
+  Bench(folder, small).Run(rounds);
   std::filesystem::remove_all(folder);
   return 0;
 }

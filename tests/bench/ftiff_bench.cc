@@ -1,7 +1,6 @@
 // FTI-FF files: metadata of 100 000 containers parsed and checked, in each layout, in one block and in a block for each
 // container; and the data of 1 GiB in the page cache verified, against plain reading and against hashing alone with as
 // many threads. Ratios are paired and alternate. Medians with quartiles, by the wall and by processor seconds.
-//   ftiff_bench [rounds] [folder]
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -9,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -23,6 +21,7 @@
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
 #include "storage/format/ftiff/codec.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/ratio.h"
 #include "tests/storage/format/ftiff/sample_file.h"
 
@@ -189,12 +188,11 @@ void Verify(std::size_t containers, std::size_t threads, int rounds, const std::
 }
 
 int Main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
-  const std::string folder = argc > 2 ? argv[2] : "/var/tmp";
-  if (rounds < 1) {
-    fmt::print(stderr, "usage: ftiff_bench [rounds, from 1] [folder]\n");
-    return 2;
-  }
+  int rounds = 15;
+  std::string folder = "/var/tmp";
+  bench::ReadArguments(argc, argv, "FTI-FF files: metadata parsed and checked, data verified.",
+                       {{"ROUNDS", "so many times", bench::Number(rounds)},
+                        {"FOLDER", "where the files are made", bench::Text(folder)}});
   for (const std::uint32_t chunks_of_a_block : {100'000u, 1u}) {
     for (const Letter letter : testing::kLetters) Parse(letter, chunks_of_a_block, rounds, folder);
   }

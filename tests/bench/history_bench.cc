@@ -1,23 +1,19 @@
 // What a long history costs: one rank whose every checkpoint goes to the prefix, and stays there. At some lengths: the
 // time from the call to `prefix`, what of it `cairn_checkpoint` blocks, the daemon's memory, and how long a daemon that
 // starts then needs until the rank knows from where to go on. To be compared with each other, in one run.
-//
-//   history_bench [--arrays N] [--lengths 100,1000,5000,10000]
-//   history_bench [--arrays N] --pair 100,10000    two runs of one daemon, of these lengths, by turns
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "client/cairn.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/bench_daemon.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/raw_io.h"
@@ -34,7 +30,7 @@ constexpr std::chrono::milliseconds kInterval{250};
 struct Options {
   int arrays = 10;
   std::vector<int> lengths = {100, 1000, 5000, 10000};
-  bool pair = false;
+  std::vector<int> pair;  // empty: `lengths` says them
 };
 
 constexpr char kConfig[] = "[flush]\nevery = 1\n[cache]\nkeep = 2\n";
@@ -121,10 +117,9 @@ class History {
 };
 
 void ByTurns(const Options& options, Daemon& daemon) {
-  if (options.lengths.size() != 2) Die("--pair takes two lengths");
   History little(options, daemon, "short"), much(options, daemon, "long");
-  little.GrowUnmeasured(options.lengths[0]);
-  much.GrowUnmeasured(options.lengths[1]);
+  little.GrowUnmeasured(options.pair[0]);
+  much.GrowUnmeasured(options.pair[1]);
   std::this_thread::sleep_for(kQuiet);
   std::vector<Ratio> prefix, blocked;
   for (int i = 0; i < kPairs; ++i) {
@@ -140,41 +135,23 @@ void ByTurns(const Options& options, Daemon& daemon) {
     prefix.push_back({.measured = of_much.prefix, .limit = of_little.prefix});
     blocked.push_back({.measured = of_much.blocked, .limit = of_little.blocked});
   }
-  const std::string limit = fmt::format("{} datasets", options.lengths[0]);
-  PrintRatios(fmt::format("to `prefix`, {} datasets (bar 1.5)", options.lengths[1]), prefix, limit);
-  PrintRatios(fmt::format("blocked, {} datasets", options.lengths[1]), blocked, limit);
-}
-
-std::vector<int> Lengths(std::string_view text) {
-  std::vector<int> lengths;
-  while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
-    const int length = std::atoi(std::string(one).c_str());
-    if (length < kSample) Die(fmt::format("{} is no length", one));
-    lengths.push_back(length);
-  }
-  std::ranges::sort(lengths);
-  return lengths;
+  const std::string limit = fmt::format("{} datasets", options.pair[0]);
+  PrintRatios(fmt::format("to `prefix`, {} datasets (bar 1.5)", options.pair[1]), prefix, limit);
+  PrintRatios(fmt::format("blocked, {} datasets", options.pair[1]), blocked, limit);
 }
 
 int Main(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view name = argv[i];
-    if (name == "--arrays") {
-      options.arrays = std::max(1, std::atoi(argv[i + 1]));
-    } else if (name == "--lengths") {
-      options.lengths = Lengths(argv[i + 1]);
-    } else if (name == "--pair") {
-      options.lengths = Lengths(argv[i + 1]);
-      options.pair = true;
-    } else {
-      Die("usage: history_bench [--arrays N] [--lengths 100,1000,5000,10000 | --pair 100,10000]");
-    }
-  }
+  ReadArguments(
+      argc, argv, "What a long history costs.",
+      {{"--arrays N", "that the rank protects", Number(options.arrays)},
+       {"--lengths N,N,...", "checkpoints after which is measured", Numbers(options.lengths, kSample)},
+       {"--pair N,N", "instead: two runs of one daemon, of these lengths, by turns", Numbers(options.pair, kSample)}});
+  std::ranges::sort(options.lengths);
+  std::ranges::sort(options.pair);
+  if (!options.pair.empty() && options.pair.size() != 2) RefuseArguments("--pair takes two lengths");
   Daemon daemon(BenchFolder() + "/cairn-history", kConfig);
-  if (options.pair) {
+  if (!options.pair.empty()) {
     ByTurns(options, daemon);
     return 0;
   }

@@ -1,7 +1,6 @@
 // What `cairn index list` costs from the start of the process to its end, in a prefix of many datasets, against the
 // limit: a process that only starts and ends (`cairn --version`), and reading the index file as it is. Each round
 // measures all of them, by the wall and by the CPU clock. Also `--all`, `--json`, and `cairn print` of the same file.
-//   index_bench [datasets] [rounds]
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
@@ -12,7 +11,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -23,6 +21,7 @@
 #include "storage/base/unique_fd.h"
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/records.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/ratio.h"
 #include "tests/support/runfiles/runfiles.h"
 
@@ -146,9 +145,10 @@ void Measure(int datasets, int rounds) {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-  const int datasets = argc > 1 ? std::atoi(argv[1]) : 10'000;
-  const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
-  CAIRN_CHECK(datasets > 0 && rounds > 0);
+  int datasets = 10'000, rounds = 15;
+  cairn::bench::ReadArguments(argc, argv, "What cairn index list costs.",
+                              {{"DATASETS", "in the index", cairn::bench::Number(datasets)},
+                               {"ROUNDS", "so many times", cairn::bench::Number(rounds)}});
   cairn::Measure(datasets, rounds);
   return 0;
 }

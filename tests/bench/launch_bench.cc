@@ -1,8 +1,6 @@
 // What a launch over nodes costs in messages (daemon/core, "A launch over nodes"): 100, 300 and 1 000 real cores on one
 // thread, one rank on each, with a network, a prefix and caches in memory. Frames and bytes are what each daemon's
 // links carry; CPU is of all cores, clients and disks together, by nodes. The first node's daemon is the home.
-//
-// usage: launch_bench [nodes...]
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <time.h>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "storage/base/check.h"
+#include "tests/bench/arguments.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/simulated_nodes.h"
 
@@ -126,10 +125,10 @@ class Launches {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
+  std::vector<int> sizes = {100, 300, 1000};
+  cairn::bench::ReadArguments(argc, argv, "Messages of a launch over many nodes, counted.",
+                              {{"NODES...", "so many; a simulation for each number", cairn::bench::Numbers(sizes)}});
   spdlog::set_level(spdlog::level::off);
-  std::vector<int> sizes;
-  for (int i = 1; i < argc; ++i) sizes.push_back(std::atoi(argv[i]));
-  if (sizes.empty()) sizes = {100, 300, 1000};
   fmt::print(
       "| nodes | what                               |   frames |      KiB |   frames |  KiB of   |   CPU ms |\n");
   fmt::print(

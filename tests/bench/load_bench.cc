@@ -12,9 +12,6 @@
 //   local     from the return of a call until its dataset is `local`, as a rank finds out that asks every 5 ms while it
 //             computes; a dataset that is not there when the next call begins does not count; beside a raw write
 //
-//   load_bench [--ranks N] [--mib N] [--interval-ms N | auto] [--settle N] [--calls N] [--blocks N] [--config TOML]
-//              [--table SVG]
-//
 // One block is one launch with so many calls after those of --settle (2), as many copies and as many raw writes; the
 // prefix keeps the newest four checkpoints, else 15 blocks would fill a disk. `auto`: twice the time from a call to
 // `prefix` when nothing else runs, measured first: an interval that the disk can follow. With --table: a line for each
@@ -27,7 +24,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -36,10 +32,12 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "client/cairn.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/bench_daemon.h"
 #include "tests/bench/plot.h"
 #include "tests/bench/ratio.h"
@@ -50,7 +48,7 @@
 namespace cairn::bench {
 namespace {
 
-constexpr std::size_t kRanksMax = 64;
+constexpr int kRanksMax = 64;
 
 struct Options {
   static constexpr int kAuto = -1;
@@ -60,7 +58,7 @@ struct Options {
   int settle = 2;
   int calls = 20;
   int blocks = 15;
-  std::string config = "[prefix]\nkeep_last = 4\n";
+  std::string config = "[prefix]\nkeep_last = 4";
   std::string table;  // file for the picture; empty: no table
   std::size_t bytes() const { return mib << 20; }
   int of_a_block() const { return settle + calls; }
@@ -435,31 +433,29 @@ void Table(Options options) {
   if (!WriteSvg(plot, options.table)) Die(options.table + " cannot be written");
 }
 
+Value Interval(int& interval_ms) {
+  Value value = Number(interval_ms, 0);
+  value.take = [&interval_ms, number = value.take](std::string_view text) {
+    if (text != "auto") return number(text);
+    interval_ms = Options::kAuto;
+    return true;
+  };
+  return value;
+}
+
 Options Parse(int argc, char** argv) {
   Options options;
-  const auto number = [](const std::string& value) {
-    std::size_t end = 0;
-    const int read = std::isdigit(static_cast<unsigned char>(value[0])) ? std::stoi(value, &end) : -1;
-    if (read < 0 || end != value.size()) Die(value + ": not a number");
-    return read;
-  };
-  const std::map<std::string, std::function<void(const std::string&)>> known = {
-      {"--ranks", [&](const std::string& value) { options.ranks = number(value); }},
-      {"--mib", [&](const std::string& value) { options.mib = static_cast<std::size_t>(number(value)); }},
-      {"--interval-ms",
-       [&](const std::string& value) { options.interval_ms = value == "auto" ? Options::kAuto : number(value); }},
-      {"--settle", [&](const std::string& value) { options.settle = std::max(number(value), 2); }},
-      {"--calls", [&](const std::string& value) { options.calls = number(value); }},
-      {"--blocks", [&](const std::string& value) { options.blocks = number(value); }},
-      {"--config", [&](const std::string& value) { options.config = value; }},
-      {"--table", [&](const std::string& value) { options.table = value; }},
-  };
-  for (int i = 1; i < argc; i += 2) {
-    const auto option = known.find(argv[i]);
-    if (option == known.end() || i + 1 == argc) Die(fmt::format("{}: see the head of load_bench.cc", argv[i]));
-    option->second(argv[i + 1]);
-  }
-  if (options.ranks < 1 || options.ranks > static_cast<int>(kRanksMax)) Die("--ranks: 1 to 64");
+  ReadArguments(argc, argv, "What checkpoints cost an application that computes on all cores, at an interval.",
+                {{"--ranks N", "processes that compute and checkpoint", Number(options.ranks, 1, kRanksMax)},
+                 {"--mib N", "what each of them checkpoints", Number(options.mib, 1, kMibMax)},
+                 {"--interval-ms N|auto", "that they compute; auto: twice what the disk needs, measured first",
+                  Interval(options.interval_ms)},
+                 {"--settle N", "first calls of a launch that are not counted", Number(options.settle, 2)},
+                 {"--calls N", "calls of a block that are counted", Number(options.calls)},
+                 {"--blocks N", "launches", Number(options.blocks)},
+                 {"--config TOML", "the daemon's settings", Text(options.config)},
+                 {"--table SVG", "instead: a line for each of many sizes and intervals, and a picture of them",
+                  Text(options.table)}});
   return options;
 }
 

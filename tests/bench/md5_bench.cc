@@ -1,11 +1,9 @@
 // MD5 of as many lanes as are best at once with each engine that this machine has, each run paired with OpenSSL's
 // single stream of the same bytes. One line per engine: gigabytes per second on one core, by the wall and by the CPU
 // clock (which tell a busy machine from a slow one), and the ratio to its partner.
-//   md5_bench [runs] [MiB per lane]
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 #include <random>
 #include <string>
@@ -14,6 +12,7 @@
 
 #include "storage/base/checksum.h"
 #include "storage/base/md5_lanes.h"
+#include "tests/bench/arguments.h"
 
 namespace cairn {
 namespace {
@@ -70,12 +69,10 @@ void Measure(std::string_view engine, const std::vector<std::byte>& bytes, int r
 }
 
 int Main(int argc, char** argv) {
-  const int runs = argc > 1 ? std::atoi(argv[1]) : 15;
-  const int lane_mib = argc > 2 ? std::atoi(argv[2]) : 1;
-  if (runs < 1 || lane_mib < 1 || lane_mib > 64) {
-    fmt::print(stderr, "usage: md5_bench [runs, from 1] [MiB per lane, 1 .. 64]\n");
-    return 2;
-  }
+  int runs = 15, lane_mib = 1;
+  bench::ReadArguments(
+      argc, argv, "MD5 of many lanes, against OpenSSL's single stream.",
+      {{"RUNS", "so many times", bench::Number(runs)}, {"MIB", "of each lane", bench::Number(lane_mib, 1, 64)}});
   std::vector<std::byte> bytes(kLanes * static_cast<std::size_t>(lane_mib) << 20);
   std::mt19937_64 random(1);
   for (std::byte& b : bytes) b = static_cast<std::byte>(random());

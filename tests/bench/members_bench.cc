@@ -1,14 +1,11 @@
 // What it costs to be a member of a run (daemon/peers): 100, 300 and 1 000 real memberships on one thread, with a
 // network in memory that takes 5 ms each way and a run's folder in memory as arbiter. Time is the simulation's, in
 // round trips of 10 ms; nothing here depends on the speed of the machine.
-//
-// usage: members_bench [members...]
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +16,7 @@
 #include "daemon/peers/membership.h"
 #include "storage/base/check.h"
 #include "storage/place/arbiter/folder_arbiter.h"
+#include "tests/bench/arguments.h"
 #include "tests/daemon/peers/sim_network.h"
 #include "tests/support/fake_disk.h"
 
@@ -267,10 +265,10 @@ void Measure(std::size_t members) {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
+  std::vector<std::size_t> sizes = {100, 300, 1000};
+  cairn::bench::ReadArguments(argc, argv, "What it costs to be a member of a run.",
+                              {{"MEMBERS...", "so many; a simulation for each number", cairn::bench::Numbers(sizes)}});
   spdlog::set_level(spdlog::level::off);
-  std::vector<std::size_t> sizes;
-  for (int i = 1; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
-  if (sizes.empty()) sizes = {100, 300, 1000};
   fmt::print("| {:>5} | {:<44} | {:>9} | {:>8} | {:>9} | {:>8} | {:>9} |\n", "nodes", "what", "round", "frames", "KiB",
              "of the", "");
   fmt::print("| {:>5} | {:<44} | {:>9} | {:>8} | {:>9} | {:>8} | {:>9} |\n", "", "", "trips", "a node", "a node",

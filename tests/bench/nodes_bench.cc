@@ -9,9 +9,7 @@
 //   4 ranks alone.
 // A launch's figure is the median of its checkpoints but the first, each as long as its slowest rank; of several
 // launches at the same time the slowest one's.
-//
-// usage: nodes_bench [pairs [PART]]    only comparisons whose name has PART; caches and prefix are in TEST_TMPDIR, or
-// /tmp
+// Caches and prefix are in TEST_TMPDIR, or /tmp.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -32,6 +30,7 @@
 #include <vector>
 
 #include "storage/base/check.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/disk_share.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/raw_io.h"
@@ -257,8 +256,9 @@ void Run(const Options& options) {
 
 int main(int argc, char** argv) {
   cairn::bench::Options options;
-  if (argc > 1) options.pairs = std::atoi(argv[1]);
-  if (argc > 2) options.part = argv[2];
+  cairn::bench::ReadArguments(argc, argv, "What it costs that a launch runs over several nodes.",
+                              {{"PAIRS", "so many times", cairn::bench::Number(options.pairs)},
+                               {"PART", "only comparisons whose name has it", cairn::bench::Text(options.part)}});
   cairn::bench::Run(options);
   return 0;
 }

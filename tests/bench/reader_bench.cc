@@ -2,9 +2,7 @@
 // handles that check and on handles that do not, in pairs, the one or the other first in turn. Each time a new handle
 // is opened, so that nothing is known to be good yet. Warm: the file is in the page cache; cold (as root, if asked
 // for): the caches are dropped before each of the two.
-//   reader_bench [MiB] [rounds] [warm|cold] [folder]
-// And what opening and listing a large directory costs (reader_open.h):
-//   reader_bench open [rounds] [warm|cold] [folder]
+// And what opening and listing a large directory costs (reader_open.h).
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,6 +15,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/reader/cairn_reader.h"
@@ -24,6 +23,7 @@
 #include "storage/format/bp5/types.h"
 #include "storage/io/posix_disk.h"
 #include "storage/place/prefix/prefix.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/reader_open.h"
 #include "tests/bench/reader_support.h"
@@ -184,16 +184,27 @@ void Run(std::uint64_t mebibytes, int rounds, bool cold, const std::string& pare
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-  const bool open = argc > 1 && std::strcmp(argv[1], "open") == 0;
-  const int mebibytes = argc > 1 && !open ? std::atoi(argv[1]) : 512;
-  const int rounds = argc > 2 ? std::atoi(argv[2]) : 21;
-  const bool cold = argc > 3 && std::strcmp(argv[3], "cold") == 0;
-  const std::string folder = argc > 4 ? argv[4] : std::filesystem::temp_directory_path().string();
-  CAIRN_CHECK(mebibytes > 1 && rounds > 0);
-  if (open) {
+  constexpr std::uint64_t kOpen = 0;
+  std::uint64_t mebibytes = 512;
+  int rounds = 21;
+  std::string cache = "warm", folder = std::filesystem::temp_directory_path();
+  cairn::bench::Value what = cairn::bench::Number(mebibytes, 2, cairn::bench::kMibMax);
+  what.take = [&mebibytes, number = what.take](std::string_view text) {
+    if (text != "open") return number(text);
+    mebibytes = kOpen;
+    return true;
+  };
+  cairn::bench::ReadArguments(
+      argc, argv, "What it costs a reader that bytes are compared with catalogues, or to open a large directory.",
+      {{"MIB|open", "that are read; open: a large directory is opened and listed instead", std::move(what)},
+       {"ROUNDS", "so many times", cairn::bench::Number(rounds)},
+       {"warm|cold", "is it in the page cache?", cairn::bench::OneOf(cache, {"warm", "cold"})},
+       {"FOLDER", "where the files are made", cairn::bench::Text(folder)}});
+  const bool cold = cache == "cold";
+  if (mebibytes == kOpen) {
     cairn::bench::MeasureOpening(rounds, cold, folder);
     return 0;
   }
-  cairn::Run(static_cast<std::uint64_t>(mebibytes), rounds, cold, folder);
+  cairn::Run(mebibytes, rounds, cold, folder);
   return 0;
 }

@@ -1,7 +1,6 @@
 // What a rank keeps for the others of a set of six, made and used: against the arithmetic alone (ISA-L's own call over
 // the same bytes, in memory) and against moving the bytes that it needs. Files lie in memory (/dev/shm), no disk is in
 // it. Where a network is in it, that is the transport between nodes (daemon/bulk), both ends of it in this process.
-//   redundancy_bench [pairs] [MiB per rank] [bytes more per rank, so that chunks begin anywhere]
 #include <fmt/format.h>
 #include <isa-l/erasure_code.h>
 #include <isa-l/raid.h>
@@ -13,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -26,6 +24,7 @@
 #include "storage/base/check.h"
 #include "storage/base/clock.h"
 #include "storage/file/redundancy/payload.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/bulk_nodes.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/redundancy_ranks.h"
@@ -239,15 +238,11 @@ void Measure(int pairs, std::uint64_t bytes) {
 }
 
 int Main(int argc, char** argv) {
-  const int pairs = argc > 1 ? std::atoi(argv[1]) : 15;
-  const int mib = argc > 2 ? std::atoi(argv[2]) : 60;
-  const int more = argc > 3 ? std::atoi(argv[3]) : 0;
-  if (pairs < 1 || mib < 1 || mib > 1024 || more < 0 || more >= 1 << 20) {
-    fmt::print(
-        stderr,
-        "usage: redundancy_bench [pairs, from 1] [MiB per rank, 1 to 1024] [bytes more per rank, below a MiB]\n");
-    return 2;
-  }
+  int pairs = 15, mib = 60, more = 0;
+  ReadArguments(argc, argv, "What a rank keeps for the others of its set, made and used.",
+                {{"PAIRS", "so many times", Number(pairs)},
+                 {"MIB", "of each rank", Number(mib, 1, 1024)},
+                 {"BYTES", "more of each rank, so that chunks begin anywhere", Number(more, 0, (1 << 20) - 1)}});
   std::signal(SIGPIPE, SIG_IGN);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   spdlog::set_level(spdlog::level::warn);

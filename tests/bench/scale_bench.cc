@@ -7,8 +7,6 @@
 //   idle       private memory of the daemon for each client that has opened its session and protected its memory,
 //              images left out
 //
-//   scale_bench [--clients N] [--kib N] [--calls N] [--config TOML]
-//
 // Without --clients and --kib: a table of those that fit into 6 GiB of images. Copies come first in every other line.
 #include <fmt/format.h>
 #include <pthread.h>
@@ -24,6 +22,7 @@
 #include <vector>
 
 #include "client/cairn.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/bench_daemon.h"
 #include "tests/bench/raw_io.h"
 #include "tests/bench/shared_memory.h"
@@ -190,22 +189,13 @@ void Table(const Options& options) {
 
 Options Parse(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i], value = argv[i + 1];
-    if (name == "--clients") {
-      options.clients = std::stoi(value);
-    } else if (name == "--kib") {
-      options.kib = std::stoul(value);
-    } else if (name == "--calls") {
-      options.calls = std::stoi(value);
-    } else if (name == "--config") {
-      options.config = value;
-    } else {
-      Die("unknown option " + name);
-    }
-  }
-  if (options.clients < 0 || options.clients > kClientsMax) Die("--clients: 1 to 256");
-  if (options.calls < 0 || options.calls > kCallsMax) Die("--calls: 1 to 64");
+  ReadArguments(
+      argc, argv, "How many clients one daemon serves.",
+      {{"--clients N", "processes; 0: a line for each of several numbers", Number(options.clients, 0, kClientsMax)},
+       {"--kib N", "what each of them checkpoints; 0: a line for each of several sizes",
+        Number(options.kib, 0, kMibMax << 10)},
+       {"--calls N", "of each of them; 0: as many as take about a second", Number(options.calls, 0, kCallsMax)},
+       {"--config TOML", "the daemon's settings", Text(options.config)}});
   return options;
 }
 

@@ -1,13 +1,11 @@
 // What the filemap of a rank with many files costs: loading (decode), changing one file and storing (encode) it, and
 // the same through the structures of storage/format/scr, against the bar of 20 ms and against copying its bytes; and
 // CRC32, against 10 GB/s and against reading the same memory. Medians with quartiles, by the wall and by the CPU clock.
-//   scr_bench [files] [rounds]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <ctime>
 #include <numeric>
 #include <span>
@@ -19,6 +17,7 @@
 #include "storage/base/checksum.h"
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/records.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/ratio.h"
 
 namespace cairn {
@@ -153,9 +152,10 @@ void RunCrc(std::size_t bytes, int rounds) {
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-  const int files = argc > 1 ? std::atoi(argv[1]) : 10'000;
-  const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
-  CAIRN_CHECK(files > 0 && rounds > 0);
+  int files = 10'000, rounds = 15;
+  cairn::bench::ReadArguments(argc, argv, "What the filemap of a rank with many files costs, and CRC32.",
+                              {{"FILES", "in the filemap", cairn::bench::Number(files)},
+                               {"ROUNDS", "so many times", cairn::bench::Number(rounds)}});
   cairn::RunFilemap(files, rounds);
   for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{256} << 20}) cairn::RunCrc(bytes, rounds);
   return 0;

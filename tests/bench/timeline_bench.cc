@@ -7,8 +7,6 @@
 //   committed  until the daemon had answered
 //
 // and of each dataset when it was `local`, and when it was on the prefix, as the daemon's log says it.
-//
-//   timeline_bench [--ranks N] [--mib N] [--interval-ms N] [--calls N] [--config TOML] [--svg FILE]
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
@@ -27,6 +25,7 @@
 #include <vector>
 
 #include "client/cairn.h"
+#include "tests/bench/arguments.h"
 #include "tests/bench/bench_daemon.h"
 #include "tests/bench/raw_io.h"
 #include "tests/bench/relaxation.h"
@@ -35,7 +34,7 @@
 namespace cairn::bench {
 namespace {
 
-constexpr int kCallsMax = 1000;
+constexpr int kRanksMax = 1024, kCallsMax = 1000;
 
 struct Options {
   int ranks = 2;
@@ -261,25 +260,13 @@ void Measure(const Options& options) {
 
 Options Parse(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i], value = argv[i + 1];
-    if (name == "--ranks") {
-      options.ranks = std::stoi(value);
-    } else if (name == "--mib") {
-      options.mib = std::stoul(value);
-    } else if (name == "--interval-ms") {
-      options.interval_ms = std::stoi(value);
-    } else if (name == "--calls") {
-      options.calls = std::stoi(value);
-    } else if (name == "--config") {
-      options.config = value;
-    } else if (name == "--svg") {
-      options.svg = value;
-    } else {
-      Die("unknown option " + name);
-    }
-  }
-  if (options.ranks < 1 || options.calls < 1 || options.calls > kCallsMax) Die("--ranks from 1, --calls 1 to 1000");
+  ReadArguments(argc, argv, "Where the time of one launch's checkpoints goes, call by call.",
+                {{"--ranks N", "processes that compute and checkpoint", Number(options.ranks, 1, kRanksMax)},
+                 {"--mib N", "what each of them checkpoints", Number(options.mib, 1, kMibMax)},
+                 {"--interval-ms N", "that they compute", Number(options.interval_ms, 0)},
+                 {"--calls N", "of each rank", Number(options.calls, 1, kCallsMax)},
+                 {"--config TOML", "the daemon's settings", Text(options.config)},
+                 {"--svg FILE", "draw it, too", Text(options.svg)}});
   return options;
 }
 
