@@ -4,7 +4,8 @@
 //   blocked   cairn_checkpoint against memcpy of the same bytes into touched memory, all ranks at the same time
 //   local     from the call's return to `local` against the larger of a raw direct write over a file, synced, and
 //             hashing (16 MD5 lanes, as many threads as cores)
-//   flush     from asking to `prefix` against a copy of the file with sync (as a throughput: more is better)
+//   flush     from asking to `prefix` against a copy of the file with sync (as a throughput: more is better);
+//             and the daemon's CPU seconds per GB, besides what the checksums of the same bytes take alone
 //   restore   from the cache, by a daemon just started, against a raw read, alone and with a memcpy; and from the image
 //   elastic   a global array stored by 2 ranks: restored by 3, in strips of rows and of columns, against 2 as it was;
 //             all from the cache, by a daemon just started
@@ -25,11 +26,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "client/cairn.h"
+#include "storage/base/checksum.h"
 #include "storage/base/md5_lanes.h"
 #include "tests/bench/arguments.h"
 #include "tests/bench/bench_daemon.h"
@@ -296,6 +300,54 @@ void FlushAndRestore(const Options& options) {
   fmt::print("  daemon: {:.2f} CPU s\n", daemon.cpu_seconds());
 }
 
+// What the checksums of a flush cost alone, in CPU seconds: both of each block, which is in no cache before.
+double ChecksumSeconds(std::span<const std::byte> bytes) {
+  const auto cpu = [] {
+    timespec used{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+  };
+  const double start = cpu();
+  std::uint32_t blocks = 0, all = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += kCrcBlockBytes) {
+    const auto block = bytes.subspan(at, std::min<std::size_t>(kCrcBlockBytes, bytes.size() - at));
+    blocks ^= Crc32c(block);
+    all = Crc32(block, all);
+  }
+  const double used = cpu() - start;
+  if (blocks == 1 && all == 1) fmt::print("\n");  // or the compiler might leave it all out
+  return used;
+}
+
+// One daemon, whose buffers have been used before.
+void FlushCpu(const Options& options) {
+  Daemon daemon(BenchFolder() + "/cairn-bench", kAllWritten);
+  std::byte* data = Touched(options.bytes(), 3);
+  cairn_session* session = OpenRank(daemon, 0, 1, "flushes");
+  Check(cairn_protect(session, 1, data, options.bytes(), CAIRN_BYTE), session, "cairn_protect");
+  const double gb = static_cast<double>(options.bytes()) / 1e9;
+  std::vector<double> all, besides;  // CPU seconds per GB
+  for (int round = -1; round < options.rounds; ++round) {
+    std::uint64_t dataset = 0;
+    Check(cairn_checkpoint(session, static_cast<std::uint64_t>(round + 1), &dataset), session, "cairn_checkpoint");
+    Check(cairn_wait(session, dataset, CAIRN_LEVEL_LOCAL, 120000), session, "cairn_wait");
+    const double sums = ChecksumSeconds({data, options.bytes()});
+    const double before = daemon.CpuSecondsSoFar();
+    Check(cairn_wait(session, dataset, CAIRN_LEVEL_PREFIX, 120000), session, "cairn_wait prefix");
+    const double used = daemon.CpuSecondsSoFar() - before;
+    if (round < 0) continue;
+    all.push_back(used / gb);
+    besides.push_back((used - sums) / gb);
+  }
+  cairn_close(session);
+  daemon.Stop();
+  const Quartiles flush = QuartilesOf(all), rest = QuartilesOf(besides);
+  fmt::print(
+      "flush, {} MiB: {:.3f} CPU s per GB (quartiles {:.3f} to {:.3f}, {} rounds); besides what its checksums "
+      "take alone: {:.3f} ({:.3f} to {:.3f}; bar 0.02)\n",
+      options.mib, flush.median, flush.low, flush.high, all.size(), rest.median, rest.low, rest.high);
+}
+
 // --- elastic ---
 
 constexpr std::uint64_t kColumns = 4096;  // doubles
@@ -414,11 +466,12 @@ int Main(int argc, char** argv) {
                 {{"--ranks N", "processes", Number(options.ranks, 1, kRanksMax)},
                  {"--mib N", "what each of them checkpoints", Number(options.mib, 1, kMibMax)},
                  {"--rounds N", "so many times", Number(options.rounds)},
-                 {"--only NAME", "blocked, restore (and flush), elastic or small; default: all of them",
-                  OneOf(options.only, {"blocked", "restore", "elastic", "small"})}});
+                 {"--only NAME", "blocked, restore (and flush), flush (its CPU), elastic, small; default: all of them",
+                  OneOf(options.only, {"blocked", "restore", "flush", "elastic", "small"})}});
   const auto wanted = [&](const char* name) { return options.only.empty() || options.only == name; };
   if (wanted("blocked")) BlockedAndLocal(options);
   if (wanted("restore")) FlushAndRestore(options);
+  if (wanted("flush")) FlushCpu(options);
   if (wanted("elastic")) Elastic(options);
   if (wanted("small")) Small();
   return 0;

@@ -22,6 +22,15 @@ inline Ratio Median(std::vector<Ratio> pairs) {
   return pairs[pairs.size() / 2];
 }
 
+struct Quartiles {
+  double low = 0, median = 0, high = 0;
+};
+inline Quartiles QuartilesOf(std::vector<double> values) {
+  std::ranges::sort(values);
+  const auto at = [&](std::size_t quarter) { return values[(values.size() - 1) * quarter / 4]; };
+  return {.low = at(1), .median = at(2), .high = at(3)};
+}
+
 // `inverse`: the pair is (limit, measured), so that the ratio is one of throughputs.
 inline void PrintRatios(const std::string& what, std::vector<Ratio> pairs, const std::string& limit,
                         bool inverse = false) {

@@ -3,6 +3,7 @@
 #include <absl/cleanup/cleanup.h>
 
 #include <algorithm>
+#include <span>
 
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
@@ -27,6 +28,21 @@ absl::Status CheckUnchanged(const std::string& path, const FileInfo& before, con
       SameTime(before.mtime, now.mtime) ? "at the same time" : "since");
 }
 
+// The CRC32C of a block; `crc32`, if given, is continued over it. By slices, so that the second of the two finds its
+// bytes in the core's own cache: from memory they take as long as their arithmetic.
+std::uint32_t SumBlock(std::span<const std::byte> bytes, std::uint32_t* crc32) {
+  constexpr std::size_t kSliceBytes = 64 << 10;
+  if (crc32 == nullptr) return Crc32c(bytes);
+  std::uint32_t crc32c = 0;
+  while (!bytes.empty()) {
+    const auto slice = bytes.first(std::min(bytes.size(), kSliceBytes));
+    crc32c = Crc32c(slice, crc32c);
+    *crc32 = Crc32(slice, *crc32);
+    bytes = bytes.subspan(slice.size());
+  }
+  return crc32c;
+}
+
 }  // namespace
 
 void PutInfo(const FileInfo& info, catalogue::FileEntry* entry) {
@@ -46,18 +62,19 @@ absl::Status CheckEntry(const catalogue::FileEntry& entry) {
                          blocks, entry.crc32c_size());
 }
 
-bool BlockMatches(const BlockStream::Block& block, const catalogue::FileEntry& entry) {
-  return Crc32c(block.bytes) == entry.crc32c(static_cast<int>(block.index));
-}
-
 absl::Status BlockDiffers(const std::string& path, const BlockStream::Block& block, const catalogue::FileEntry& entry) {
   return BlockDiffers(path, block.offset(), block.bytes.size(), Crc32c(block.bytes),
                       entry.crc32c(static_cast<int>(block.index)));
 }
 
-std::optional<BlockStream::Block> FirstDiffering(const BlockStream::Piece& piece, const catalogue::FileEntry& entry) {
+std::optional<BlockStream::Block> FirstDiffering(const BlockStream::Piece& piece, const catalogue::FileEntry& entry,
+                                                 std::uint32_t* crc32) {
   for (std::size_t i = 0; i < piece.blocks(); ++i) {
-    if (!BlockMatches(piece.block(i), entry)) return piece.block(i);
+    const BlockStream::Block block = piece.block(i);
+    std::uint32_t with_it = crc32 != nullptr ? *crc32 : 0;
+    const std::uint32_t found = SumBlock(block.bytes, crc32 != nullptr ? &with_it : nullptr);
+    if (found != entry.crc32c(static_cast<int>(block.index))) return block;
+    if (crc32 != nullptr) *crc32 = with_it;
   }
   return std::nullopt;
 }
@@ -74,12 +91,10 @@ absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t byte
     const auto piece = stream.Next();
     if (!piece.ok()) break;
     const absl::Cleanup back = [&] { stream.GiveBack(piece->slot); };
-    const auto differs = FirstDiffering(*piece, entry);
+    const auto differs = FirstDiffering(*piece, entry, crc32);
     const std::uint64_t here = differs ? differs->index - piece->first : piece->blocks();
-    const std::size_t bytes_here = std::min<std::size_t>(here * kCrcBlockBytes, piece->bytes.size());
-    if (crc32 != nullptr) *crc32 = Crc32(piece->bytes.first(bytes_here), *crc32);
     matching += here;
-    progress.compared += bytes_here;
+    progress.compared += std::min<std::uint64_t>(here * kCrcBlockBytes, piece->bytes.size());
     if (differs) break;
   }
   return matching;
@@ -103,8 +118,7 @@ absl::Status ChecksumFile(Disk& disk, const std::string& path, const FileInfo& b
         return FailedPrecondition("{}", MessageOf(piece.status()));  // cut meanwhile
       if (!piece.ok()) return piece.status();
       const absl::Cleanup back = [&] { stream.GiveBack(piece->slot); };
-      for (std::size_t i = 0; i < piece->blocks(); ++i) entry->add_crc32c(Crc32c(piece->block(i).bytes));
-      crc32 = Crc32(piece->bytes, crc32);
+      for (std::size_t i = 0; i < piece->blocks(); ++i) entry->add_crc32c(SumBlock(piece->block(i).bytes, &crc32));
     }
   }
   CAIRN_ASSIGN_OR_RETURN(const FileInfo after, disk.Info(path));
@@ -128,7 +142,7 @@ absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::Fi
     const auto piece = stream.Next();
     if (!piece.ok()) return piece.status();
     const absl::Cleanup back = [&] { stream.GiveBack(piece->slot); };
-    if (const auto differs = FirstDiffering(*piece, entry)) return BlockDiffers(path, *differs, entry);
+    if (const auto differs = FirstDiffering(*piece, entry, nullptr)) return BlockDiffers(path, *differs, entry);
     if (progress != nullptr) progress->bytes_done += piece->bytes.size();
   }
   return absl::OkStatus();

@@ -21,12 +21,13 @@ void PutInfo(const FileInfo& info, catalogue::FileEntry* entry);
 // As many CRCs as blocks: kInvalidArgument.
 absl::Status CheckEntry(const catalogue::FileEntry& entry);
 
-bool BlockMatches(const BlockStream::Block& block, const catalogue::FileEntry& entry);
 // kDataLoss with file, offset, what is and what should be.
 absl::Status BlockDiffers(const std::string& path, const BlockStream::Block& block, const catalogue::FileEntry& entry);
 
-// The first of the piece that is not what the catalogue says; null: none.
-std::optional<BlockStream::Block> FirstDiffering(const BlockStream::Piece& piece, const catalogue::FileEntry& entry);
+// The first of the piece that is not what the catalogue says; none: all are. `crc32`, if given, is continued over those
+// before it.
+std::optional<BlockStream::Block> FirstDiffering(const BlockStream::Piece& piece, const catalogue::FileEntry& entry,
+                                                 std::uint32_t* crc32);
 
 // Reads `file` up to the first block that differs, cannot be read, or lies beyond `bytes_there`; the number of blocks
 // that match. `crc32`, if given, is continued over them. kCancelled: `progress` says stop.

@@ -232,12 +232,10 @@ absl::Status FileCopy::CopyPiece(BlockStream& stream, const BlockStream::Piece& 
 }
 
 absl::Status FileCopy::CheckPiece(const BlockStream::Piece& piece) {
-  if (const auto differs = FirstDiffering(piece, entry_)) {
-    source_damaged_ = true;
-    return OnSource(BlockDiffers(job_.from, *differs, entry_));
-  }
-  if (entry_.has_crc32()) crc32_ = Crc32(piece.bytes, crc32_);
-  return absl::OkStatus();
+  const auto differs = FirstDiffering(piece, entry_, entry_.has_crc32() ? &crc32_ : nullptr);
+  if (!differs) return absl::OkStatus();
+  source_damaged_ = true;
+  return OnSource(BlockDiffers(job_.from, *differs, entry_));
 }
 
 // What direct I/O cannot write of a last piece. The rest of it.
