@@ -421,10 +421,31 @@ void Elastic(const Options& options) {
 
 // --- many small ones ---
 
+constexpr int kSmallFlushes = 9;
+
+struct SmallTimes {
+  pthread_barrier_t barrier;
+  double all_local = 0;  // rank 0's
+  double flush[kSmallFlushes] = {};
+};
+
+// One more checkpoint of all ranks; how long its flush takes, which rank 0 asks for once it is `local`.
+double FlushOfAll(cairn_session* session, int rank, pthread_barrier_t* barrier) {
+  std::uint64_t dataset = 0;
+  Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
+  Check(cairn_wait(session, dataset, CAIRN_LEVEL_LOCAL, 120000), session, "cairn_wait");
+  pthread_barrier_wait(barrier);
+  const double start = Now();
+  if (rank == 0) Check(cairn_wait(session, dataset, CAIRN_LEVEL_PREFIX, 120000), session, "cairn_wait prefix");
+  pthread_barrier_wait(barrier);
+  return Now() - start;
+}
+
 void Small() {
   constexpr int kClients = 64;
   constexpr int kCheckpoints = 10;
   Daemon daemon(BenchFolder() + "/cairn-bench", kAllWritten);
+  auto* const times = MakeShared<SmallTimes>(kClients);
   const double start = Now();
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < kClients; ++rank) {
@@ -438,6 +459,12 @@ void Small() {
         Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
         Check(cairn_wait(session, dataset, CAIRN_LEVEL_LOCAL, 120000), session, "cairn_wait");
       }
+      pthread_barrier_wait(&times->barrier);
+      if (rank == 0) times->all_local = Now();
+      for (double& seconds : times->flush) {
+        const double flush = FlushOfAll(session, rank, &times->barrier);
+        if (rank == 0) seconds = flush;
+      }
       cairn_close(session);
       std::_Exit(0);
     }
@@ -449,14 +476,15 @@ void Small() {
     waitpid(pid, &status, 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) ++errors;
   }
-  const double seconds = Now() - start;
+  const double seconds = times->all_local - start;
   const double mib = daemon.MibBeyondImages();
   daemon.Stop();
+  const Quartiles flush = QuartilesOf({times->flush, times->flush + kSmallFlushes});
   fmt::print(
       "small: {} clients x 1 MiB x {}: {} errors, {:.1f} datasets/s ({:.0f} files/s), daemon {:.2f} CPU s, "
-      "{:.0f} MiB beyond images (bar 64)\n",
+      "{:.0f} MiB beyond images (bar 64)\n  flush of one: {:.0f} ms (quartiles {:.0f} to {:.0f}, {} flushes)\n",
       kClients, kCheckpoints, errors, kCheckpoints / seconds, kClients * kCheckpoints / seconds, daemon.cpu_seconds(),
-      mib);
+      mib, flush.median * 1e3, flush.low * 1e3, flush.high * 1e3, kSmallFlushes);
   if (errors > 0) std::_Exit(1);
 }
 
