@@ -138,6 +138,15 @@ TEST_P(TransferTest, AMissingSourceIsNotFoundAndNoDamage) {
   EXPECT_EQ(damaged_, SIZE_MAX);
 }
 
+TEST_P(TransferTest, OnceAFileHasFailedNoFurtherOneIsBegun) {
+  const CopyJob missing = Add("missing", 10), good = Add("good", 10);
+  ASSERT_OK(source_.Remove(missing.from));
+  std::size_t touched = 0;
+  target_.SetHook([&](FakeOp, const std::string& path) { touched += path.find("good") != std::string::npos; });
+  EXPECT_STATUS(kNotFound, Copy({missing, good}), "source: ");
+  EXPECT_EQ(touched, 0u);
+}
+
 TEST_P(TransferTest, AnUnreadableSourceSaysSoAndIsNoDamage) {
   const CopyJob job = Add("file", 11 * kMiB);
   FakeFault fault;
