@@ -347,9 +347,10 @@ class Ledger {
   void CopyBegan(const Dataset& dataset);  // to the prefix, of what is here of a followed one
   void CopyEnded(const Dataset& dataset);
   void Restored(LaunchId launch, const Dataset& dataset);
-  // This launch does without the dataset; its pin moves to the next older one. If one that is not as old lacks parts
-  // that may be made anew, the pin stays until the next question: Restores lets them be looked for before.
-  void PassOver(LaunchId launch, DatasetId id);
+  // This launch does without the dataset; its pin moves to the next older one. True: one that is not as old lacks parts
+  // that may be made anew. Then the pin stays until the next question, and the caller lets them be looked for before.
+  // Once: whoever says it again of the same dataset need not look again.
+  bool PassOver(LaunchId launch, DatasetId id);
   // The rank's protected memory may hold part of a restore that did not succeed: checkpoints of its launch that lack
   // its bytes fail, and none is to begin until it is clean again: the rank has restored, has protected all of its
   // memory anew, or has gone. False: nothing new. Nothing if the launch is not known.

@@ -50,14 +50,17 @@ DatasetPtr Ledger::PinLatest(const Launch& given) {
   return dataset;
 }
 
-void Ledger::PassOver(LaunchId id, DatasetId dataset) {
+bool Ledger::PassOver(LaunchId id, DatasetId dataset) {
   const auto at = launches_.find(id);
-  if (at == launches_.end()) return;
+  if (at == launches_.end()) return false;
   Launch& launch = at->second;
-  launch.passed_over.insert(dataset);
-  if (launch.pin.dataset != dataset) return;  // also of one that has ended: it is what ranks are told that ask after it
+  if (!launch.passed_over.insert(dataset).second) return false;
+  // Also of a pin that has ended: it is what ranks are told that ask after it.
+  if (launch.pin.dataset != dataset) return false;
   const DatasetPtr older = NewestRestorableFor(launch, dataset);
-  if (!LacksPartsSince(launch, older, dataset)) launch.pin.dataset = older ? older->id : 0;
+  if (LacksPartsSince(launch, older, dataset)) return true;
+  launch.pin.dataset = older ? older->id : 0;
+  return false;
 }
 
 // Something between the two is not chosen only because parts of it are lost, which may be made anew.
@@ -117,6 +120,7 @@ DatasetPtr Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) co
 
 bool Ledger::WouldChoose(const Launch& launch, const Dataset& dataset) const {
   if (!dataset.superseding() || IsBeyond(launch, BoundOf(launch), dataset)) return false;
+  if (launch.passed_over.contains(dataset.id)) return false;
   const DatasetPtr here = NewestRestorableFor(launch);
   return !here || IsNewer(AgeOf(dataset), AgeOf(*here));
 }

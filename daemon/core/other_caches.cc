@@ -178,7 +178,7 @@ bool OtherCaches::MoreMayCome() const {
 bool OtherCaches::LacksParts() const {
   return std::ranges::any_of(given_.ledger.InPlay(), [this](const auto& item) {
     const Dataset& dataset = *item.second;
-    return dataset.in_cache() && dataset.unknown > 0 && IsWanted(dataset);
+    return dataset.in_cache() && dataset.unknown > 0 && IsWanted(dataset, /*look=*/true);
   });
 }
 
@@ -267,8 +267,10 @@ void OtherCaches::HearOfRejections(const std::set<DatasetId>& rejected) {
 }
 
 InPartsOptions OtherCaches::OptionsOf(const Job& job) const {
-  return {.wanted = [this, &job](
-                        const Dataset& dataset) { return job.only != 0 ? dataset.id == job.only : IsWanted(dataset); },
+  return {.wanted =
+              [this, &job](const Dataset& dataset) {
+                return job.only != 0 ? dataset.id == job.only : IsWanted(dataset, job.look);
+              },
           .left = [this, &job](const Dataset& dataset) { return job.only == 0 && IsLeft(dataset); },
           .bad =
               [this, &job](DatasetId id, Rank rank, const NodeId& node) {
@@ -323,10 +325,13 @@ bool OtherCaches::MayMatter(const Dataset& dataset) const {
   return !given_.inventory.WasRefused(dataset.id);
 }
 
-// Would the next launch here choose it before all that is here?
-bool OtherCaches::IsWanted(const Dataset& dataset) const {
+// Would the next launch here choose it before all that is here? In a look: would that launch, which may have passed
+// over something that others may still choose?
+bool OtherCaches::IsWanted(const Dataset& dataset, bool look) const {
   if (!MayMatter(dataset)) return false;
+  const Launch* const looks = look ? given_.ledger.Find(looked_for_) : nullptr;
   Launch next;
+  if (looks != nullptr) next.passed_over = looks->passed_over;
   next.id = std::numeric_limits<LaunchId>::max();  // it has made nothing yet
   next.bound = given_.inventory.bound();
   next.bound_set_us = given_.inventory.bound_set_us();
@@ -338,13 +343,10 @@ bool OtherCaches::IsLeft(const Dataset& dataset) const {
   return dataset.kind.output && dataset.standing < Standing::kSuperseded && MayMatter(dataset);
 }
 
-bool OtherCaches::IsWanted(const Candidate& candidate) const {
-  return IsWanted(candidate.dataset) || (candidate.in_parts && IsLeft(candidate.dataset));
-}
-
 bool OtherCaches::IsWanted(const Job& job, const Candidate& candidate) const {
   if (job.only != 0) return candidate.dataset.id == job.only && candidate.in_parts && MayMatter(candidate.dataset);
-  return job.parts_only ? IsWanted(candidate) : IsWanted(candidate.dataset);
+  if (IsWanted(candidate.dataset, job.look)) return true;
+  return job.parts_only && candidate.in_parts && IsLeft(candidate.dataset);
 }
 
 absl::Status OtherCaches::CheckMayCome(const Candidate& from) const {

@@ -170,10 +170,9 @@ class OtherCaches {
   void NoteLostParts(const Nodes::Holdings& holdings, DatasetId only);
   std::vector<Candidate> CandidatesOf(const Job& job, const std::set<DatasetId>& rejected) const;
   InPartsOptions OptionsOf(const Job& job) const;
-  bool IsWanted(const Dataset& dataset) const;
+  bool IsWanted(const Dataset& dataset, bool look) const;
   bool IsLeft(const Dataset& dataset) const;
   bool MayMatter(const Dataset& dataset) const;
-  bool IsWanted(const Candidate& candidate) const;
   bool IsWanted(const Job& job, const Candidate& candidate) const;
   absl::Status CheckMayCome(const Candidate& from) const;
   void Next(const JobPtr& job);

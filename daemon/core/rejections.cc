@@ -13,7 +13,7 @@ void Rejections::Reject(const Session& session, const std::shared_ptr<Call>& cal
   const bool rejected = given_.inventory.WasRefused(id);
   const bool restorable = dataset && (dataset->restorable() || dataset->damaged());
   if (!restorable && !rejected) return call->Fail(NotFound("run {} has no restorable dataset {}", given_.run_name, id));
-  given_.ledger.PassOver(session.launch, id);
+  given_.restores.PassOver(session.launch, id);
   const auto under_way = under_way_.find(id);
   if (under_way == under_way_.end() && (!dataset || IsKnown(id))) return call->Reply({});
   call->WaitingFor(fmt::format("the rejection of dataset {} to be durable", id));

@@ -129,7 +129,7 @@ void Restores::NotDescribed(const Session& session, Call& call, DatasetId id, co
     given_.ledger.PrefixDamaged(*dataset);
     given_.inventory.MarkFailed(id);
   }
-  given_.ledger.PassOver(session.launch, id);
+  PassOver(session.launch, id);
   call.Fail(local::RETRY,
             fmt::format("dataset {} cannot be restored ({}): ask for the latest again", id, MessageOf(status)));
 }
@@ -429,12 +429,10 @@ void Restores::RetryGroup(const RestoreGroupPtr& group, const std::string& why) 
         group, local::DATA_LOSS,
         fmt::format("dataset {}, which the other ranks have, cannot be restored again: {}", dataset.id, why));
   }
-  given_.ledger.PassOver(group->launch, dataset.id);
-  const Launch* const launch = given_.ledger.Find(group->launch);
-  const bool lacks = launch != nullptr && launch->pin_passed_over();
+  const bool lacks = given_.ledger.PassOver(group->launch, dataset.id);
   EndGroup(group, local::RETRY,
            fmt::format("dataset {} cannot be restored ({}): ask for the latest again", dataset.id, why));
-  if (lacks) given_.look_for_parts();
+  if (lacks) given_.look_for_parts();  // now that nobody reads here, and what is damaged does not count any more
 }
 
 void Restores::Rejected(const Dataset& dataset) {

@@ -73,6 +73,11 @@ class Restores {
   // It captures: it needs no restore any more.
   void CaptureBegan(const Session& session) { read_ahead_.GiveUp(session); }
 
+  // The launch does without the dataset. What its pin would pass over besides, since parts are lost, is looked for
+  // before the next question moves the pin.
+  void PassOver(LaunchId launch, DatasetId id) {
+    if (given_.ledger.PassOver(launch, id)) given_.look_for_parts();
+  }
   // No restart is to choose it any more: ranks that restore it now are told to ask again.
   void Rejected(const Dataset& dataset);
   // The session has ended, or its connection has: a restore needs all ranks.

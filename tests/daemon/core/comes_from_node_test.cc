@@ -86,6 +86,14 @@ TEST_F(ComesFromNodeTest, ALaunchWouldChooseWhatIsNewerThanAllThatIsHere) {
   EXPECT_FALSE(ledger_.WouldChoose(next, taken_out));
 }
 
+TEST_F(ComesFromNodeTest, ALaunchWouldNotChooseWhatItHasPassedOver) {
+  ledger_.Adopt(Whole(4));
+  Launch next;
+  next.passed_over = {4, 5};
+  EXPECT_FALSE(ledger_.WouldChoose(next, Of(5)));
+  EXPECT_TRUE(ledger_.WouldChoose(next, Of(3))) << "what is here that is newer is of no use to it";
+}
+
 TEST_F(ComesFromNodeTest, ABoundHoldsForWhatOtherNodesHave) {
   ledger_.Adopt(Whole(4));
   ledger_.Adopt(Whole(6));

@@ -55,9 +55,9 @@ TEST_F(PinsTest, WhenThePinnedOneCannotBeRestoredAnyMoreThePinMovesToTheNextOlde
 
 TEST_F(PinsTest, WhatTheLaunchPassesOverIsNotChosenAndItsPinMoves) {
   EXPECT_EQ(ledger_.PinLatest(launch_)->id, 3u);
-  ledger_.PassOver(launch_.id, 1);
+  EXPECT_FALSE(ledger_.PassOver(launch_.id, 1));
   EXPECT_EQ(launch_.pin.dataset, 3u) << "it concerns another one";
-  ledger_.PassOver(launch_.id, 3);
+  EXPECT_FALSE(ledger_.PassOver(launch_.id, 3)) << "nothing lacks parts";
   EXPECT_EQ(launch_.pin.dataset, 2u);
   ledger_.PassOver(launch_.id, 2);
   EXPECT_EQ(launch_.pin.dataset, 0u) << "1 was passed over before";
@@ -90,7 +90,7 @@ class PartsLostTest : public PinsTest {
     ledger_.Keeps(*lacking_, 0, std::make_shared<const kept::Set>(set));
     ledger_.Adopt(Described(5, kWhole, kAbsent));
     EXPECT_EQ(ledger_.PinLatest(launch_)->id, 5u);
-    ledger_.PassOver(launch_.id, 5);
+    EXPECT_TRUE(ledger_.PassOver(launch_.id, 5));
     EXPECT_TRUE(launch_.pin_passed_over());
   }
   DatasetPtr lacking_;
@@ -102,6 +102,12 @@ TEST_F(PartsLostTest, ThePinMovesToItIfItsPartsHaveCome) {
   ledger_.PartFound(*lacking_, 1, "there", rank1);
   EXPECT_EQ(ledger_.PinLatest(launch_)->id, 4u);
   EXPECT_FALSE(launch_.pin_passed_over());
+}
+
+// All ranks say so, one after the other.
+TEST_F(PartsLostTest, TheyAreLookedForOnce) {
+  EXPECT_FALSE(ledger_.PassOver(launch_.id, 5));
+  EXPECT_TRUE(launch_.pin_passed_over()) << "the next question moves it";
 }
 
 TEST_F(PartsLostTest, ElseItMovesPastIt) {

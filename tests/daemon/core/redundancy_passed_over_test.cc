@@ -1,0 +1,127 @@
+// A launch cannot restart from the newest dataset, and the one before it lacks parts that may be made anew: these are
+// looked for first, and the launch restarts from that one (Ledger::PassOver). An older one is on the prefix: nothing
+// would hold a launch up that went on from there.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "storage/io/disk.h"
+#include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/redundancy_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+class PassedOverTest : public RedundancyTest {
+ protected:
+  static constexpr int kLost = 3;  // the node without its part of the one before the newest
+
+  // Steps 4, on the prefix, 5, redundant, and 6, of which nobody keeps anything for others.
+  void Make() {
+    for (int i = 0; i < nodes.count(); ++i) nodes[i].config.cache.keep = 10;
+    Start("xor");
+    ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+    oldest_ = Redundant(4);
+    ASSERT_SAYS(clients[0]->Wait(oldest_, local::PREFIX), local::OK, "");
+    before_ = Redundant(5);
+    const auto served = nodes.files.served;
+    nodes.files.served.clear();
+    newest_ = Checkpoint(6);
+    ASSERT_SAYS(clients[0]->Wait(newest_, local::LOCAL), local::OK, "");
+    nodes.Pass(std::chrono::seconds(5));
+    ASSERT_FALSE(clients[0]->Test(newest_, local::REDUNDANT).test().reached());
+    nodes.files.served = served;
+  }
+  // All daemons are started again: no image is left, and no part of `before_` on one of the nodes.
+  void RestartAll() {
+    for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundancy.scheme = "single";  // 6 stays as it is
+    clients.clear();
+    for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
+    for (int i = 0; i < nodes.count(); ++i) nodes[i].cache.Restart(3);
+    ASSERT_OK(nodes[kLost].LoseParts(before_));
+  }
+  void StartAgain() {
+    for (int i = 0; i < nodes.count(); ++i) nodes[i].Start();
+    nodes.Pass(std::chrono::minutes(5));
+    ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+    for (const auto& client : clients) ASSERT_EQ(client->Latest().latest().dataset(), newest_);
+  }
+  void ExpectBackFromTheOneBefore() {
+    const Back back = RestoreLatest();
+    EXPECT_EQ(back.id, before_);
+    EXPECT_EQ(back.step, 5u);
+    for (Rank rank = 0; rank < kMany; ++rank) {
+      if (rank == kLost) {
+        EXPECT_EQ(back.ranks[rank].tier, local::TIER_REBUILT);
+      } else {
+        EXPECT_LE(back.ranks[rank].tier, local::TIER_PARTNER) << "rank " << rank;
+      }
+    }
+  }
+
+  DatasetId oldest_ = 0, before_ = 0, newest_ = 0;
+};
+
+TEST_F(PassedOverTest, ARestoreFindsTheNewestToBeDamaged) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  ASSERT_NO_FATAL_FAILURE(RestartAll());
+  ASSERT_NO_FATAL_FAILURE(Damage(nodes[2], FindFile(nodes[2], newest_, fmt::format("Ckpt{}-Rank2.fti", newest_))));
+  ASSERT_NO_FATAL_FAILURE(StartAgain());
+  RestoreInVain(newest_, 6);
+  ExpectBackFromTheOneBefore();
+}
+
+// Nothing is wrong with it but that a node does not give its part.
+TEST_F(PassedOverTest, ARestoreDoesNotReachAPartOfTheNewest) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  ASSERT_NO_FATAL_FAILURE(RestartAll());
+  moved_to[kLost] = 4;
+  ASSERT_NO_FATAL_FAILURE(StartAgain());
+  nodes.files.served.erase(nodes[kLost].address());
+  RestoreInVain(newest_, 6);
+  ExpectBackFromTheOneBefore();
+}
+
+TEST_F(PassedOverTest, TheApplicationRejectsTheNewest) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  ASSERT_NO_FATAL_FAILURE(RestartAll());
+  ASSERT_NO_FATAL_FAILURE(StartAgain());
+  EXPECT_EQ(RestoreLatest().id, newest_);
+  for (const auto& client : clients) EXPECT_SAYS(client->Reject(newest_), local::OK, "");
+  ExpectBackFromTheOneBefore();
+}
+
+TEST_F(PassedOverTest, TheNewestIsOnThePrefixOnlyAndACatalogueIsBad) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  ASSERT_SAYS(clients[0]->Wait(newest_, local::PREFIX), local::OK, "");
+  ASSERT_NO_FATAL_FAILURE(RestartAll());
+  for (int i = 0; i < nodes.count(); ++i) ASSERT_OK(nodes[i].LoseParts(newest_));
+  const std::string catalogue = fmt::format("{}/ckpt.{}/rank_2.cat", SimulatedNodes::kPrefix, newest_);
+  ASSERT_OK(ReplaceFile(nodes.prefix, catalogue, "none"));
+  ASSERT_NO_FATAL_FAILURE(StartAgain());
+  RestoreInVain(newest_, 6);
+  ExpectBackFromTheOneBefore();
+}
+
+// Nobody waits for long for what cannot be had.
+TEST_F(PassedOverTest, TheOldestIsTakenIfTheOneBeforeCannotBeMadeAnew) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  ASSERT_NO_FATAL_FAILURE(RestartAll());
+  ASSERT_OK(nodes[1].LoseParts(before_));
+  ASSERT_NO_FATAL_FAILURE(StartAgain());
+  EXPECT_EQ(RestoreLatest().id, newest_);
+  for (const auto& client : clients) EXPECT_SAYS(client->Reject(newest_), local::OK, "");
+  const auto rejected = nodes.now();
+  const Back back = RestoreLatest();
+  EXPECT_LT(nodes.now() - rejected, std::chrono::seconds(15));
+  EXPECT_EQ(back.id, oldest_);
+  EXPECT_EQ(back.step, 4u);
+  EXPECT_EQ(back.ranks[0].tier, local::TIER_CACHE);  // of the others' caches the home does not know
+  for (Rank rank = 1; rank < kMany; ++rank) EXPECT_EQ(back.ranks[rank].tier, local::TIER_PREFIX) << "rank " << rank;
+}
+
+}  // namespace
+}  // namespace cairn
