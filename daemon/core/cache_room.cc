@@ -211,7 +211,7 @@ CacheRoom::Search CacheRoom::Look(RunCache& run, std::uint64_t bytes, const Data
   }
   for (const auto& [owner, dataset] : Forgettable(order)) {
     if (fits()) break;
-    if (!leaves(owner, dataset->id)) leave(owner, dataset->id);
+    if (!is_spare(owner, dataset->id) && !leaves(owner, dataset->id)) leave(owner, dataset->id);
   }
   // Then what a run would restart from, if it is on the prefix as well: first those without an application.
   std::stable_partition(order.begin(), order.end(), [](const RunCache* owner) { return owner->ledger().over(); });
