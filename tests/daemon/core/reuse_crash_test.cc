@@ -1,10 +1,12 @@
-// The power fails at any operation of differential checkpoints: whatever was reported at `local` can be restored bit
-// for bit afterwards, unless a newer one can. Repeat one with CAIRN_TEST_SEED=<operation>; CAIRN_SOAK tries every
-// operation.
+// The power fails at any operation of checkpoints that start from older files: whatever was reported at `local` can be
+// restored bit for bit afterwards, unless a newer one can. Repeat one with CAIRN_TEST_SEED=<operation>; CAIRN_SOAK
+// tries every operation.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <random>
+#include <set>
+#include <string>
 
 #include "tests/daemon/core/fake_client.h"
 #include "tests/support/fake_disk.h"
@@ -43,9 +45,11 @@ bool IsLocal(FakeDisk& disk, FakeClient& client, DatasetId id) {
   return CodeOfReply(client.Next(call)) == local::OK;
 }
 
-// Checkpoints until it is through or the power fails: what was promised last, and how many were written in part only.
-Promise RunLaunch(CoreHarness& harness, FakeDisk& disk, int* differential) {
+// Checkpoints until it is through or the power fails: what was promised last, and how many were written in part only
+// or, if `in_full`, into an older file.
+Promise RunLaunch(CoreHarness& harness, FakeDisk& disk, bool in_full, int* reused) {
   Promise last;
+  std::set<std::uint64_t> inodes;
   std::vector<std::unique_ptr<FakeClient>> clients;
   for (Rank rank = 0; rank < kRanks; ++rank) {
     clients.push_back(std::make_unique<FakeClient>(harness));
@@ -62,7 +66,12 @@ Promise RunLaunch(CoreHarness& harness, FakeDisk& disk, int* differential) {
     if (!IsLocal(disk, *clients[0], id)) return last;
     last = {.id = id, .step = step};
     const admin::DatasetRow row = harness.Row(id);
-    if (row.bytes_written() < row.bytes()) ++*differential;
+    if (!in_full) {
+      *reused += row.bytes_written() < row.bytes() ? 1 : 0;
+    } else if (const auto info = disk.Info(harness.CachedFile(id, 0)); info.ok()) {
+      *reused += inodes.insert(info->inode).second ? 0 : 1;
+      EXPECT_GE(row.bytes_written(), row.bytes());
+    }
   }
   return last;
 }
@@ -98,10 +107,18 @@ void ExpectKept(CoreHarness& harness, const Promise& promise) {
   }
 }
 
-class ReuseCrashTest : public ::testing::TestWithParam<bool> {
+// Files that share extents with the one before, or take turns, and are compared or written over in full.
+struct How {
+  std::string name;
+  bool shares_extents = false;
+  bool differential = true;
+};
+
+class ReuseCrashTest : public ::testing::TestWithParam<How> {
  protected:
   struct Machine {
-    explicit Machine(bool shares_extents) : disk({.shares_extents = shares_extents}) {
+    explicit Machine(const How& how) : disk({.shares_extents = how.shares_extents}) {
+      harness.config.ftiff.differential = how.differential;
       harness.config.cache.keep = 1;
       harness.config.image.bytes_max = 16 << 20;
     }
@@ -114,10 +131,10 @@ TEST_P(ReuseCrashTest, TheNewestReportedOneOrANewerOneIsWhole) {
   std::uint64_t operations = 0;
   {
     Machine machine(GetParam());
-    int differential = 0;
+    int reused = 0;
     ASSERT_TRUE(machine.harness.Start().ok());
-    EXPECT_EQ(RunLaunch(machine.harness, machine.disk, &differential).step, kSteps);
-    EXPECT_GE(differential, 3);
+    EXPECT_EQ(RunLaunch(machine.harness, machine.disk, !GetParam().differential, &reused).step, kSteps);
+    EXPECT_GE(reused, 3);
     operations = machine.disk.operations();
   }
   std::uint64_t first = 1, stride = 1;
@@ -133,8 +150,9 @@ TEST_P(ReuseCrashTest, TheNewestReportedOneOrANewerOneIsWhole) {
     Machine machine(GetParam());
     machine.disk.CrashAt(at);
     Promise promise;
-    int differential = 0;
-    if (machine.harness.Start().ok()) promise = RunLaunch(machine.harness, machine.disk, &differential);
+    int reused = 0;
+    if (machine.harness.Start().ok())
+      promise = RunLaunch(machine.harness, machine.disk, !GetParam().differential, &reused);
     machine.harness.Stop();
     machine.disk.Restart(at);
     const absl::Status started = machine.harness.Start();
@@ -154,15 +172,17 @@ TEST_P(ReuseCrashTest, AnyOneFailureSpoilsNothingThatWasReported) {
     Machine machine(GetParam());
     ASSERT_TRUE(machine.harness.Start().ok());
     machine.disk.FailOn({.nth = random() % 500 + 1});
-    int differential = 0;
-    const Promise promise = RunLaunch(machine.harness, machine.disk, &differential);
+    int reused = 0;
+    const Promise promise = RunLaunch(machine.harness, machine.disk, !GetParam().differential, &reused);
     machine.disk.ClearFaults();
     ExpectKept(machine.harness, promise);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, ReuseCrashTest, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "Cloned" : "Alternating"; });
+INSTANTIATE_TEST_SUITE_P(Each, ReuseCrashTest,
+                         ::testing::Values(How{.name = "Cloned", .shares_extents = true}, How{.name = "Alternating"},
+                                           How{.name = "AlternatingInFull", .differential = false}),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace cairn

@@ -68,6 +68,43 @@ TEST_F(ReuseTest, SwitchedOffFilesTakeTurnsAllTheSame) {
   ExpectRestores(last, 5);
 }
 
+// The third has begun, and got the first one's files, when the settings are read anew: it is written over in full,
+// since it was not to be compared then, or is not to be now.
+class SwitchedTest : public ReuseTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  void Switch(bool differential) {
+    harness_.config.ftiff.differential = differential;
+    harness_.core().Reload(harness_.config);
+  }
+};
+
+TEST_P(SwitchedTest, WhileABaseIsMadeReadyItIsNotComparedAndWrittenOverAllTheSame) {
+  const bool before = GetParam(), after = !before;
+  harness_.config.ftiff.differential = before;
+  Start();
+  const DatasetId first = Make(1);
+  Make(2);
+  const std::uint64_t inode = Inode(first);
+  Gate gate(FakeOp::kAny, "scr.dataset." + std::to_string(first));
+  disk_.SetHook(gate.hook());
+  const DatasetId third = Commit(3);
+  gate.AwaitArrival();
+  Switch(after);
+  gate.Open();
+  ASSERT_SAYS(client_->Wait(third, local::LOCAL), local::OK, "");
+  disk_.SetHook(nullptr);
+  EXPECT_EQ(Inode(third), inode);
+  EXPECT_GT(Written(third), 3 * kMiB);
+  EXPECT_FALSE(harness_.Warned("new file"));
+  const DatasetId fourth = Make(4);
+  EXPECT_EQ(Written(fourth) < kLittle, after);
+  ExpectRestores(third, 3);
+  ExpectRestores(fourth, 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(OnAndOff, SwitchedTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "FromOnToOff" : "FromOffToOn"; });
+
 // While one arrives, what is beyond cache.keep stays for those that are about to begin.
 TEST_F(ReuseTest, OfSeveralOnTheirWayEachFindsFilesToWriteOver) {
   Start();

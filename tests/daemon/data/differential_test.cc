@@ -15,6 +15,7 @@
 
 #include "daemon/data/block_digests.h"
 #include "storage/base/path.h"
+#include "storage/base/transfer_shape.h"
 #include "storage/io/posix_disk.h"
 #include "tests/daemon/data/capture_fixture.h"
 #include "tests/support/status_matchers.h"
@@ -134,6 +135,31 @@ TEST_F(DifferentialTest, ABaseThatIsNotComparedIsWrittenOverInFull) {
     EXPECT_FALSE(result.new_file);
     EXPECT_FALSE(fake_.Info(kOldPath).ok());
     EXPECT_EQ(result.bytes_written, result.file_bytes);
+  }
+}
+
+// A window then takes several writes, and counts as written with the last of them.
+TEST_F(DifferentialTest, ABaseThatIsNotComparedIsWrittenOverInTransfersBelowAWindow) {
+  for (int round = 0; round < 16 && !HasFailure(); ++round) {
+    const std::uint32_t bytes = TransferShape::kBytesMin << round % 2;
+    fake_.UseShapes({.write = {.bytes = bytes, .depth = 1 + static_cast<std::uint32_t>(random_() % 9)}, .read = {}});
+    const Old old = MakeOld(RandomSample(random_, 6 << 20));
+    const Sample next = random_() % 2 == 0 ? RandomSample(random_, 6 << 20) : NextSample(random_, old.sample, 0.1);
+    ASSERT_OK_AND_ASSIGN(const FileInfo before, fake_.Info(kOldPath));
+    CaptureBase base = BaseOf(old, /*clone=*/false, /*digests=*/false);
+    base.compared = false;
+    std::atomic<std::uint64_t> writes{0};
+    fake_.SetHook([&writes](FakeOp op, const std::string&) { writes += op == FakeOp::kWrite ? 1 : 0; });
+    const std::uint64_t image_bytes = round % 4 >= 2 ? 2u << 20 : 0u;
+    ASSERT_OK_AND_ASSIGN(const CaptureResult result,
+                         Run(next, {.image_bytes = image_bytes, .base = std::move(base), .want_digests = false}));
+    fake_.SetHook({});
+    EXPECT_OK(result.base_status);
+    ASSERT_OK_AND_ASSIGN(const FileInfo after, fake_.Info(kWorkPath));
+    EXPECT_EQ(after.inode, before.inode);
+    EXPECT_EQ(result.bytes_written, result.file_bytes);
+    const std::uint64_t whole_blocks = next.data.size() / kBlock * kBlock;
+    EXPECT_EQ(writes, (whole_blocks + bytes - 1) / bytes + 1) << "with the tail";
   }
 }
 
