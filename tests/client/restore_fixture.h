@@ -6,43 +6,22 @@
 
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/client/fake_daemon.h"
+#include "tests/client/one_variable_fixture.h"
 
 namespace cairn {
 
-inline bool Says(const cairn_session* session, const std::string& text) {
-  return std::string(cairn_error(session)).find(text) != std::string::npos;
-}
-
-class RestoringTest : public testing::Test {
+class RestoringTest : public OneVariableTest {
  protected:
-  static constexpr std::uint64_t kImageBytes = 2 << 20;
-
-  RestoringTest() : image_(5, kImageBytes), data_(5000, -1), expected_(5000) {
+  RestoringTest() : OneVariableTest(std::vector<std::int32_t>(5000, -1)), expected_(5000) {
     std::iota(expected_.begin(), expected_.end(), 100);
     std::memcpy(image_.bytes().data(), expected_.data(), expected_.size() * sizeof(expected_[0]));
   }
-  ~RestoringTest() override {
-    daemon_.Join();
-    cairn_close(session_);
-  }
 
-  void Open(std::function<void(FakePeer&)> script, std::uint32_t deadline_ms = 5000) {
-    daemon_.PlayPeer(std::move(script));
-    OpenSession(deadline_ms);
-  }
-  void OpenSession(std::uint32_t deadline_ms = 5000) {
-    cairn_options options = daemon_.options();
-    options.deadline_ms = deadline_ms;
-    session_ = OpenOrDie(options);
-    ASSERT_EQ(cairn_protect(session_, 3, data_.data(), data_.size(), CAIRN_INT32), CAIRN_OK);
-  }
   local::Reply PlanFor(const local::Request& restore, bool fresh) {
     local::Reply reply;
     image_.Describe(reply.mutable_restore()->mutable_image(), fresh);
@@ -66,10 +45,7 @@ class RestoringTest : public testing::Test {
     }
   }
 
-  FakeDaemon daemon_;
-  FakeImage image_;
-  std::vector<std::int32_t> data_, expected_;
-  cairn_session* session_ = nullptr;
+  std::vector<std::int32_t> expected_;
 };
 
 }  // namespace cairn
