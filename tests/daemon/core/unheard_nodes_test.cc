@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "storage/place/prefix/lease.h"
@@ -36,16 +37,15 @@ class UnheardNodesTest : public TakeOverTest {
     for (const auto& client : clients) EXPECT_SAYS(client->Wait(newest, local::LOCAL), local::OK, "");
     Close();
   }
-  // As if the daemon that wrote the newest launch's lease had said this of what is left.
-  void SayOfTheLease(const std::string& what) {
+  // As if the daemon that wrote the newest launch's lease had written this.
+  void ChangeLease(const std::function<void(LeaseRecord&)>& change) {
     ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::Open(nodes.prefix, SimulatedNodes::kPrefix));
     ASSERT_OK_AND_ASSIGN(const auto launch, prefix->NewestLaunch());
     ASSERT_TRUE(launch);
     ASSERT_OK_AND_ASSIGN(const auto seen, prefix->FindLease(launch->id));
     ASSERT_TRUE(seen && seen->record);
     LeaseRecord lease = *seen->record;
-    EXPECT_EQ(lease.what, lease::kLeftNothing);
-    lease.what = what;
+    change(lease);
     ASSERT_OK(prefix->WriteLease(lease));
   }
 };
@@ -108,6 +108,19 @@ TEST_F(UnheardNodesTest, ANodeThatHasEndedAndLeftNothingBehindIsNotNamed) {
   EXPECT_THAT(nodes[3].Warnings(), Not(HasSubstr("not heard of")));
 }
 
+// What it says of the caches counts once it has ended: until then the launch may make the next step.
+TEST_F(UnheardNodesTest, ANodeWhoseLeaseHasNotEndedIsNamedWhateverThatSays) {
+  ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
+  EndInGoodOrder(1);
+  ASSERT_NO_FATAL_FAILURE(ChangeLease([](LeaseRecord& lease) {
+    lease.state = LeaseRecord::State::kLive;
+    lease.what = lease::kLeftNothing;
+  }));
+  OpenOnNewNodes("slurm:7.0.1", /*second=*/3);
+  EXPECT_EQ(RestoreLatest().step, kOnThePrefix);
+  EXPECT_THAT(nodes[3].Warnings(), HasSubstr(UnheardMaker(1)));
+}
+
 TEST_F(UnheardNodesTest, ANodeWhoseLaunchIsOverIsNamedIfItsCacheAloneHasTheNewestStep) {
   ASSERT_NO_FATAL_FAILURE(MakeStepsOnNode(1));
   PassFor(seconds(30));  // its ranks do not come again
@@ -132,7 +145,10 @@ TEST_F(UnheardNodesTest, ADaemonThatIsStartedAgainSaysThatNothingIsLeftIfItsLeas
   for (const char* before : {"", "dataset 2 (step 5) is in caches of nodes only"}) {
     nodes[1].Kill();
     nodes[1].cache.Restart(3);
-    ASSERT_NO_FATAL_FAILURE(SayOfTheLease(before)) << before;
+    ASSERT_NO_FATAL_FAILURE(ChangeLease([before](LeaseRecord& lease) {
+      EXPECT_EQ(lease.what, lease::kLeftNothing);
+      lease.what = before;
+    })) << before;
     nodes[1].Start();
     PassFor(kTerm);
   }

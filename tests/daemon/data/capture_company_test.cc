@@ -2,12 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
+#include <future>
 #include <memory>
+#include <new>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "daemon/data/capture.h"
+#include "daemon/data/hash_company.h"
 #include "daemon/data/work_pool.h"
 #include "tests/daemon/data/capture_fixture.h"
 #include "tests/support/fake_disk.h"
@@ -99,6 +105,45 @@ TEST_F(CaptureCompanyTest, WhateverIsHashedTogetherIsEachOnesOwn) {
       ExpectFile(fake_, paths[i], jobs[i].sample, **end);
     }
   }
+}
+
+// A job that fails takes the work of a capture along, whose own jobs have found nothing left to do meanwhile.
+class FailingPartner final : public HashPartner {
+ public:
+  explicit FailingPartner(std::shared_future<void> until) : until_(std::move(until)) {}
+  bool Claim(HashPart& part, std::size_t /*lanes_max*/) override {
+    part.work.lanes.push_back({.hash = {}, .data = std::as_bytes(std::span(content_))});
+    part.work.claims.emplace_back().bytes = part.work.bytes = content_.size();
+    return true;
+  }
+  void Publish(const HashPart& /*part*/) override { ADD_FAILURE() << "it was not hashed"; }
+  void GiveBack(const HashPart& /*part*/) override {}
+  bool NoMore() const override {
+    until_.wait();
+    throw std::bad_alloc();
+  }
+  void HashingFailed(const absl::Status& why) override { failed_ = failed_ || !why.ok(); }
+  bool failed() const { return failed_; }
+
+ private:
+  const std::shared_future<void> until_;
+  const std::string content_ = "some bytes";
+  std::atomic<bool> failed_{false};
+};
+
+TEST_F(CaptureCompanyTest, WhatAnothersJobGivesBackIsHashedAllTheSame) {
+  const std::shared_ptr<HashCompany> company = MakeHashCompany(pool_);
+  std::vector<WorkPool::Hold> clients;
+  for (int i = 0; i < 2; ++i) clients.push_back(pool_.HoldForClient());  // all cores are taken
+  std::promise<void> own_jobs_ran;
+  const auto failing = std::make_shared<FailingPartner>(own_jobs_ran.get_future().share());
+  company->Post(failing);
+  Job job = Start(Make({300'000, 5000}), {.company = company});
+  HandOver(job);
+  pool_.Post([&own_jobs_ran] { own_jobs_ran.set_value(); });  // behind those of the capture
+  clients.clear();
+  ExpectEnded(job, kWorkPath);
+  EXPECT_TRUE(failing->failed());
 }
 
 }  // namespace

@@ -47,6 +47,20 @@ TEST(WorkPoolTest, NoJobBeginsOnACoreOnWhichAClientCopies) {
   EXPECT_GE(begins.get(), std::min(released, held + WorkPool::kHoldsBackFor));
 }
 
+TEST(WorkPoolTest, AJobBeginsAsSoonAsTheClientHasCopied) {
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1, 1);
+  int at_once = 0;
+  for (int i = 0; i < 10; ++i) {
+    std::optional<WorkPool::Hold> hold(owned->HoldForClient());
+    std::future<Clock::time_point> begins = WhenAJobBegins(*owned);
+    const Clock::time_point posted = Clock::now();
+    begins.wait_for(WorkPool::kHoldsBackFor / 4);  // until the thread waits
+    hold.reset();
+    if (begins.get() < posted + WorkPool::kHoldsBackFor * 3 / 4) ++at_once;
+  }
+  EXPECT_GT(at_once, 0);
+}
+
 TEST(WorkPoolTest, JobsHaveTheCoresOnWhichNobodyCopies) {
   const std::unique_ptr<WorkPool> owned = MakeWorkPool(2, 2);
   WorkPool& pool = *owned;
