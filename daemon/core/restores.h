@@ -75,9 +75,11 @@ class Restores {
 
   // The launch does without the dataset. What its pin would pass over besides, since parts are lost, is looked for
   // before the next question moves the pin.
-  void PassOver(LaunchId launch, DatasetId id) {
-    if (given_.ledger.PassOver(launch, id)) given_.look_for_parts();
-  }
+  void PassOver(LaunchId launch, DatasetId id);
+  // A rank asks for the latest, and nothing is being looked for. If the pin's dataset cannot be restored any more,
+  // since something else has found it to be damaged, its parts that may be made anew are looked for before the pin
+  // moves, once; else the launch passes over it.
+  void LatestAsked(LaunchId launch);
   // No restart is to choose it any more: ranks that restore it now are told to ask again.
   void Rejected(const Dataset& dataset);
   // The session has ended, or its connection has: a restore needs all ranks.
@@ -148,6 +150,7 @@ class Restores {
   Refused refused_;                                     // the last one
   std::map<SessionId, EndedWell> ended_well_;           // until the session asks for something else
   std::set<std::pair<LaunchId, DatasetId>> made_anew_;  // tried once
+  std::set<std::pair<LaunchId, DatasetId>> awaited_;    // pinned, and looked for once
 };
 
 }  // namespace cairn

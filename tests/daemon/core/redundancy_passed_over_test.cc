@@ -2,6 +2,7 @@
 // looked for first, and the launch restarts from that one (Ledger::PassOver). An older one is on the prefix: nothing
 // would hold a launch up that went on from there.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -103,6 +104,38 @@ TEST_F(PassedOverTest, TheNewestIsOnThePrefixOnlyAndACatalogueIsBad) {
   ASSERT_OK(ReplaceFile(nodes.prefix, catalogue, "none"));
   ASSERT_NO_FATAL_FAILURE(StartAgain());
   RestoreInVain(newest_, 6);
+  ExpectBackFromTheOneBefore();
+}
+
+// A flush has found a part of what is pinned to be damaged. It is made anew in a moment, which the ranks wait for.
+TEST_F(PassedOverTest, WhatIsPinnedIsMadeAnewWhileARankAsks) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.cache.keep = 10;
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  oldest_ = Redundant(4);
+  ASSERT_SAYS(clients[0]->Wait(oldest_, local::PREFIX), local::OK, "");
+  before_ = Redundant(5);
+  Close();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  for (const auto& client : clients) ASSERT_EQ(client->Latest().latest().dataset(), before_);
+  ASSERT_NO_FATAL_FAILURE(Damage(nodes[2], FindFile(nodes[2], before_, fmt::format("Ckpt{}-Rank2.fti", before_))));
+  const std::uint64_t flushed = clients[1]->SendWait(before_, local::PREFIX);
+  while (!clients[1]->HasReply(flushed)) {
+    ASSERT_EQ(clients[0]->Latest().latest().dataset(), before_);
+    ASSERT_TRUE(nodes.Advance());
+  }
+  EXPECT_THAT(nodes[0].Warnings(), ::testing::HasSubstr("rank 2's part is bad"));
+  EXPECT_SAYS(clients[1]->Next(flushed), local::OK, "");
+  EXPECT_EQ(RestoreLatest().id, before_);
+}
+
+// The same of what cannot be made anew: then it is the one before that is waited for.
+TEST_F(PassedOverTest, WhatIsPinnedIsGivenUpWhileARankAsks) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  ASSERT_NO_FATAL_FAILURE(RestartAll());
+  ASSERT_NO_FATAL_FAILURE(Damage(nodes[2], FindFile(nodes[2], newest_, fmt::format("Ckpt{}-Rank2.fti", newest_))));
+  ASSERT_NO_FATAL_FAILURE(StartAgain());
+  EXPECT_NE(CodeOfReply(clients[1]->Wait(newest_, local::PREFIX)), local::OK);
   ExpectBackFromTheOneBefore();
 }
 
