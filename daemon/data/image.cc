@@ -13,6 +13,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/data/image_reuse.h"
 #include "storage/base/check.h"
@@ -58,24 +59,40 @@ std::byte* MapAligned(int fd, std::size_t size) {
   return base;
 }
 
-// Touches every page of a part: huge ones where the kernel gives them. False if the machine has no room.
-bool PopulatePart(int fd, std::byte* base, std::size_t offset, std::size_t size) {
+// Makes every page of a part of a fresh file. False if the machine has no room: in `errno` is why.
+bool WriteZeros(int fd, std::size_t offset, std::size_t size) {
+  const std::vector<std::byte> zeros(std::min<std::size_t>(size, 1 << 20));
+  const std::size_t end = offset + size;
+  while (offset < end) {
+    const ssize_t written = pwrite(fd, zeros.data(), std::min(zeros.size(), end - offset), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    offset += static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+// Touches every page of a part: huge ones where the kernel gives them, else `*huge` is false. False if the machine has
+// no room.
+bool PopulatePart(int fd, std::byte* base, std::size_t offset, std::size_t size, bool* huge) {
   base += offset;
   // A huge page is made of a range that has one small page: its holes need not be filled first. Six times as fast as
   // touching all and collapsing then. Where either is refused the pages are small.
   for (std::size_t at = 0; at < size; at += Image::kAlignment) {
     if (madvise(base + at, 1, kMadvPopulateWrite) != 0) break;
   }
-  madvise(base, size, kMadvCollapse);
+  if (madvise(base, size, kMadvCollapse) != 0) *huge = false;
   if (madvise(base, size, kMadvPopulateWrite) == 0) return true;
-  // Kernels before 5.14 do not know it. They can still answer for the room.
-  return errno == EINVAL && fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(size)) == 0;
+  if (errno == ENOMEM || errno == EFAULT || errno == EHWPOISON) return false;
+  // Kernels before 5.14 do not know it, and a filter may refuse it. A write answers for the room, too: a page that were
+  // touched where there is none would kill this process.
+  return WriteZeros(fd, offset, size);
 }
 
-bool Populate(int fd, std::byte* base, std::size_t size, const std::function<void()>& before_part) {
+bool Populate(int fd, std::byte* base, std::size_t size, const std::function<void()>& before_part, bool* huge) {
   for (std::size_t at = 0; at < size; at += Image::kPartBytes) {
     if (before_part) before_part();
-    if (!PopulatePart(fd, base, at, std::min(Image::kPartBytes, size - at))) return false;
+    if (!PopulatePart(fd, base, at, std::min(Image::kPartBytes, size - at), huge)) return false;
   }
   return true;
 }
@@ -166,13 +183,15 @@ absl::StatusOr<std::shared_ptr<Image>> Image::Make(ImageBudget& budget, std::uin
   }
   std::byte* const base = MapAligned(fd.get(), size);
   if (base == nullptr) return refuse(errno_of("mmap"));
-  if (!Populate(fd.get(), base, size, before_part)) {
+  bool huge = true;
+  if (!Populate(fd.get(), base, size, before_part, &huge)) {
     const absl::Status why = errno_of("populate");
     munmap(base, size);
     return refuse(why);
   }
   if (reuse != nullptr) ++reuse->in_use_;
   const std::shared_ptr<Image> image(new Image(budget.account_, std::move(fd), base, size));
+  image->huge_ = huge;
   image->deposit_ = std::move(deposit);
   return image;
 }

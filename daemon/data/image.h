@@ -77,6 +77,9 @@ class Image {
   // The daemon's own mapping. A client may write to it at any time: copy, then validate the copy.
   std::span<std::byte> bytes() const { return {base_, size_}; }
 
+  // The kernel gave huge pages for all of it when it was made.
+  bool in_huge_pages() const { return huge_; }
+
   // --- For a daemon after this one: what it holds (image_label.h). Nothing if it is no deposit. One thread at a time
   bool has_label() const { return deposit_.has_value(); }
   bool is_labelled() const { return deposit_ && deposit_->label.written(); }
@@ -105,6 +108,7 @@ class Image {
   std::size_t size_;
   std::shared_ptr<void> with_memory_;
   std::optional<Deposit> deposit_;
+  bool huge_ = false;
   bool taken_up_ = false;  // its bytes are needed until whoever holds it lets go of it
 };
 

@@ -3,12 +3,17 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "tests/support/refusals/refusals.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -99,6 +104,61 @@ TEST(ImageTest, TheBudgetHoldsAgainstManyThreads) {
   budget.Give(994);
   EXPECT_FALSE(budget.Take(UINT64_MAX));
   EXPECT_TRUE(budget.Take(1000));
+}
+
+// --- What an older kernel or a container refuses ---
+
+// An image made while `refusals` hold: each of its pages is there and zero, or the test fails. Whether they are huge.
+std::optional<bool> HugeWithout(const Refusals& refusals) {
+  std::optional<bool> huge;
+  EXPECT_OK(RunRefused(refusals, [&huge] {
+    ImageBudget budget(128 << 20);
+    ASSERT_OK_AND_ASSIGN(const auto image, Image::Make(budget, Image::kPartBytes + (4 << 20)));
+    std::vector<unsigned char> resident(image->bytes().size() / 4096);
+    ASSERT_EQ(mincore(image->bytes().data(), image->bytes().size(), resident.data()), 0);
+    EXPECT_TRUE(std::ranges::all_of(resident, [](unsigned char page) { return (page & 1) != 0; }));
+    struct stat told {};
+    ASSERT_EQ(fstat(image->fd(), &told), 0);
+    EXPECT_EQ(static_cast<std::size_t>(told.st_blocks) * 512, image->bytes().size());
+    EXPECT_TRUE(std::ranges::all_of(image->bytes(), [](std::byte byte) { return byte == std::byte{0}; }));
+    huge = image->in_huge_pages();
+  }));
+  return huge;
+}
+
+TEST(ImageTest, WithoutHugePagesItHasSmallOnes) {
+  EXPECT_EQ(HugeWithout(NoHugePages()), false);
+}
+
+TEST(ImageTest, WithoutMadvPopulateWriteItsPagesAreWritten) {
+  for (const int error : {EINVAL, EPERM, ENOSYS}) {
+    Refusals refusals = NoPopulate();
+    refusals.calls.front().error = error;
+    EXPECT_TRUE(HugeWithout(refusals).has_value()) << error;
+    // An old kernel has neither; and nothing else is needed in its place.
+    refusals.Add(NoHugePages());
+    refusals.Add(NoReservation());
+    EXPECT_EQ(HugeWithout(refusals), false) << error;
+  }
+}
+
+TEST(ImageTest, WhereItsPagesCannotBeWrittenEitherThatIsTold) {
+  Refusals refusals = NoPopulate();
+  refusals.Add({.calls = {{.call = SYS_pwrite64, .error = ENOSPC}}});
+  EXPECT_OK(RunRefused(refusals, [] {
+    ImageBudget budget(16 << 20);
+    EXPECT_STATUS(absl::StatusCode::kResourceExhausted, Image::Make(budget, 4 << 20), "No space left");
+    EXPECT_EQ(budget.used(), 0u);
+  }));
+}
+
+TEST(ImageTest, WithoutMemoryNothingElseIsTried) {
+  Refusals refusals = NoPopulate();
+  refusals.calls.front().error = ENOMEM;
+  EXPECT_OK(RunRefused(refusals, [] {
+    ImageBudget budget(16 << 20);
+    EXPECT_STATUS(absl::StatusCode::kResourceExhausted, Image::Make(budget, 4 << 20), "Cannot allocate memory");
+  }));
 }
 
 TEST(ImageBudgetTest, TellsWhenAnImageIsLetGoOf) {
