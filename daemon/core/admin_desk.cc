@@ -13,8 +13,18 @@
 #include "daemon/core/run_report.h"
 #include "storage/base/status.h"
 #include "storage/base/version.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
+namespace {
+
+void Put(const DiskMechanisms& of, admin::Mechanisms::OfDisk& told) {
+  told.set_engine(std::string(of.engine));
+  told.set_files(of.files);
+  told.set_files_direct(of.files_direct);
+}
+
+}  // namespace
 
 AdminDesk::AdminDesk(const Context& context, Runs& runs, const CacheRoom& room, const ImageStore& images,
                      const DiskTuner& tuner, std::uint64_t incarnation)
@@ -73,6 +83,9 @@ admin::StatusReply AdminDesk::StatusHere() const {
   reply.set_image_bytes_used(images_.used());
   reply.set_image_bytes_max(images_.bytes_max());
   tuner_.Describe(*reply.mutable_transfers());
+  images_.Describe(*reply.mutable_mechanisms());
+  Put(context_.env.cache_disk.mechanisms(), *reply.mutable_mechanisms()->mutable_cache());
+  Put(context_.env.prefix_disk.mechanisms(), *reply.mutable_mechanisms()->mutable_prefix());
   for (const auto& [id, run] : runs_.all()) *reply.add_runs() = StatusOf(*run, context_);
   for (const auto& [prefix, since] : context_.env.pools.prefix.BusySince()) {
     if (context_.now() < since + kHangsAfter || runs_.AnyAt(prefix)) continue;

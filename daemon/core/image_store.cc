@@ -220,8 +220,19 @@ std::uint64_t ImageStore::MakeRoom(ImageOwner& owner, std::uint64_t bytes) {
 absl::StatusOr<std::shared_ptr<Image>> ImageStore::MakeImage(std::uint64_t bytes,
                                                              const std::function<void()>& before_part) {
   auto image = Image::Make(budget_, bytes, before_part, context_.env.deposits);
-  if (image.ok()) (*image)->KeepWithMemory(context_.env.cache_disk.Pin((*image)->bytes()));
+  if (!image.ok()) return image;
+  std::shared_ptr<void> pinned = context_.env.cache_disk.Pin((*image)->bytes());
+  ++made_.all;
+  if ((*image)->in_huge_pages()) ++made_.huge;
+  if (pinned != nullptr) ++made_.pinned;
+  (*image)->KeepWithMemory(std::move(pinned));
   return image;
+}
+
+void ImageStore::Describe(admin::Mechanisms& told) const {
+  told.set_images(made_.all);
+  told.set_images_huge(made_.huge);
+  told.set_images_pinned(made_.pinned);
 }
 
 // Fresh memory may take seconds, in which another image of the session may come back: the wish waits for either.

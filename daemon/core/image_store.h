@@ -23,6 +23,7 @@
 #include "daemon/core/context.h"
 #include "daemon/data/image.h"
 #include "daemon/data/restore.h"
+#include "proto/admin.pb.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
 
@@ -126,6 +127,8 @@ class ImageStore {
   void MakeIfFree(const ImageOwnerPtr& owner, std::uint64_t bytes,
                   std::function<void(std::shared_ptr<Image> image)> then);
 
+  // How many it has made, and how.
+  void Describe(admin::Mechanisms& told) const;
   std::uint64_t used() const { return budget_.used(); }
   std::uint64_t bytes_max() const { return budget_.bytes_max(); }
 
@@ -140,6 +143,10 @@ class ImageStore {
     std::map<Rank, KeptPart> parts;
   };
   using KeptDatasets = std::map<DatasetId, KeptDataset>;
+
+  struct Count {  // by threads that may block
+    std::atomic<std::uint64_t> all{0}, huge{0}, pinned{0};
+  };
 
   void Give(Wish& wish, std::shared_ptr<Image> image);
   void TellIfNotHeld(const Image& image);
@@ -168,6 +175,7 @@ class ImageStore {
 
   const Context& context_;
   ImageBudget budget_;
+  Count made_;
   std::multimap<std::pair<RunId, Rank>, ImageOwnerPtr> owners_;  // until OwnerGone
   std::map<RunId, KeptDatasets> kept_;  // no run is taken out: references to its datasets outlive a retry of wishes
   std::deque<Wish> wishes_;

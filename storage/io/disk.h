@@ -56,6 +56,13 @@ struct FileInfo {
   bool is_symlink() const { return (mode & 0170000) == 0120000; }
 };
 
+// With what a disk works, of all that a kernel or a file system may refuse. Counts are since the disk is there.
+struct DiskMechanisms {
+  std::string_view engine = {};    // "io_uring"; "threads" if the kernel refuses that; empty: neither
+  std::uint64_t files = 0;         // opened for direct I/O
+  std::uint64_t files_direct = 0;  // of those, the ones that got it
+};
+
 class File {
  public:
   using Done = std::function<void(absl::Status)>;  // runs once, on any thread; must not block
@@ -127,6 +134,7 @@ class Disk {
   // let go of, which comes after the last transfer and before the memory goes. Null: this disk, kernel or user cannot
   // do that, and all works as before.
   virtual std::shared_ptr<void> Pin(std::span<std::byte> /*memory*/) { return nullptr; }
+  virtual DiskMechanisms mechanisms() const { return {}; }
   // So many syncs at once, each on a thread of its own, are faster than one after the other. 1: no threads for that.
   virtual std::size_t syncs_at_once() const { return 1; }
   // How large transfers of much data should be, and how many at once. It may change; whoever has begun with one goes on

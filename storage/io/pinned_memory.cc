@@ -23,8 +23,12 @@ void PinnedMemory::MakeNumbers() {
   const absl::MutexLock telling(&telling_);
   if (asked_for_numbers_ || ring_ == nullptr) return;
   asked_for_numbers_ = true;
-  if (io_uring_register_buffers_sparse(ring_, kNumbers) != 0) return;  // before Linux 5.19
+  const int result = io_uring_register_buffers_sparse(ring_, kNumbers);
   const absl::MutexLock lock(&mutex_);
+  if (result != 0) {  // before Linux 5.19
+    why_no_number_ = -result;
+    return;
+  }
   for (int number = kNumbers; number-- > 0;) free_.push_back(number);
 }
 
@@ -49,7 +53,7 @@ int PinnedMemory::Take(std::span<std::byte> part) {
   {
     const absl::MutexLock lock(&mutex_);
     if (parts_.contains(part.data())) return EEXIST;
-    if (free_.empty()) return ENOBUFS;
+    if (free_.empty()) return why_no_number_;
     number = free_.back();
     free_.pop_back();
   }

@@ -7,6 +7,7 @@
 #include <absl/synchronization/mutex.h>
 #include <liburing.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -50,6 +51,7 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
   mutable absl::Mutex mutex_;
   Parts parts_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> free_ ABSL_GUARDED_BY(mutex_);  // numbers
+  int why_no_number_ ABSL_GUARDED_BY(mutex_) = ENOBUFS;
 };
 
 }  // namespace cairn

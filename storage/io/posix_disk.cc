@@ -12,13 +12,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/base/check.h"
@@ -60,11 +63,14 @@ bool HasNoLinks(int error, const std::string& existing) {
 // one's. None ends before all do: the last file may be let go of on a thread of its engine.
 class Engines {
  public:
-  explicit Engines(const IoEngineOptions& options) : options_(options) { engines_.push_back(MakeIoEngine(options_)); }
+  explicit Engines(const IoEngineOptions& options) : options_(options) {
+    const absl::MutexLock lock(&mutex_);
+    Add();
+  }
 
   std::string_view name() const {
     const absl::MutexLock lock(&mutex_);
-    return engines_.front()->name();
+    return without_uring_ ? "threads" : "io_uring";
   }
 
   // The first one pins: that of the cache, whose disk serves nothing else. What others transfer works without.
@@ -103,8 +109,13 @@ class Engines {
     if (*least == 0 || engines_.size() == PosixDisk::kEnginesMax) {
       return static_cast<std::size_t>(least - file_systems.begin());
     }
-    engines_.push_back(MakeIoEngine(options_));
+    Add();
     return engines_.size() - 1;
+  }
+
+  void Add() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    engines_.push_back(MakeIoEngine(options_));
+    if (engines_.back()->name() != "io_uring") without_uring_ = true;
   }
 
   void LetGo(dev_t device) {
@@ -116,6 +127,7 @@ class Engines {
   const IoEngineOptions options_;
   mutable absl::Mutex mutex_;
   std::map<dev_t, Served> served_ ABSL_GUARDED_BY(mutex_);
+  bool without_uring_ ABSL_GUARDED_BY(mutex_) = false;  // one of them
   // Last: they end first, and what they still finish lets go of them.
   std::vector<std::unique_ptr<IoEngine>> engines_ ABSL_GUARDED_BY(mutex_);
 };
@@ -123,8 +135,6 @@ class Engines {
 class PosixDiskImpl final : public PosixDisk {
  public:
   explicit PosixDiskImpl(const PosixDiskOptions& options) : engines_(options.engine), direct_(options.direct) {}
-
-  std::string_view engine() const override { return engines_.name(); }
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) override {
     CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFd("open", path, OpenFlags(options), options.mode));
@@ -259,6 +269,9 @@ class PosixDiskImpl final : public PosixDisk {
   }
 
   std::shared_ptr<void> Pin(std::span<std::byte> memory) override { return engines_.Pin(memory); }
+  DiskMechanisms mechanisms() const override {
+    return {.engine = engines_.name(), .files = files_, .files_direct = files_direct_};
+  }
   // A journalling file system writes its journal once for all of them.
   std::size_t syncs_at_once() const override { return 8; }
 
@@ -291,11 +304,14 @@ class PosixDiskImpl final : public PosixDisk {
   absl::StatusOr<std::unique_ptr<File>> Opened(UniqueFd fd, dev_t device, const std::string& path, bool wants_direct) {
     const bool direct = direct_ && wants_direct && ::fcntl(fd.get(), F_SETFL, O_DIRECT) == 0;
     if (!direct && ::fcntl(fd.get(), F_SETFL, 0) != 0) return ErrnoStatus(errno, fmt::format("open {}", path));
+    if (wants_direct) ++files_;
+    if (direct) ++files_direct_;
     return std::make_unique<PosixFile>(engines_.Of(device), std::move(fd), path, direct);
   }
 
   Engines engines_;
   const bool direct_;
+  std::atomic<std::uint64_t> files_{0}, files_direct_{0};  // as mechanisms has them
   mutable absl::Mutex shapes_mutex_;
   TransferShapes shapes_ ABSL_GUARDED_BY(shapes_mutex_);
 };

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <string_view>
 
 #include "storage/io/disk.h"
 #include "storage/io/io_engine.h"
@@ -27,11 +26,11 @@ struct PosixDiskOptions {
 //               system that has files open has an engine of its own (more than kEnginesMax at once share): one that
 //               hangs holds up no transfer of another
 //   shapes      what was last given to UseShapes
+//   mechanisms  "threads" also if only one of its engines has no io_uring
 // The disk outlives its files; its destructor finishes what was begun.
 class PosixDisk : public Disk {
  public:
   static constexpr std::size_t kEnginesMax = 16;
-  virtual std::string_view engine() const = 0;  // "io_uring" or "threads"
 };
 
 // Falls back to threads if the kernel refuses io_uring (ProbeIoUring says why).

@@ -260,7 +260,7 @@ void Run(Machine& machine, std::size_t count, std::size_t bytes, int rounds) {
     table.Add("CPU seconds: restore", ours.restore.cpu);
     table.Add("CPU seconds: raw read + memcpy", raw.read.cpu + raw.memcpy.cpu);
   }
-  fmt::print("{} x {} MiB, {} rounds, {}\n", count, bytes >> 20, rounds, machine.disk->engine());
+  fmt::print("{} x {} MiB, {} rounds, {}\n", count, bytes >> 20, rounds, machine.disk->mechanisms().engine);
   table.Print();
 }
 

@@ -252,7 +252,7 @@ int main(int argc, char** argv) {
                                {"MIB", "of the rank's file", cairn::bench::Number(mib, 1, cairn::bench::kMibMax)}});
   const std::size_t bytes = mib << 20;
   const std::unique_ptr<cairn::PosixDisk> disk = cairn::MakePosixDisk();
-  fmt::print("{} MiB, {} rounds, {}\n", bytes >> 20, rounds, disk->engine());
+  fmt::print("{} MiB, {} rounds, {}\n", bytes >> 20, rounds, disk->mechanisms().engine);
   using cairn::kChangedPerStep;
   for (const cairn::Alternation& kind : {cairn::Alternation{"alternating", false, kChangedPerStep, 0.03},
                                          {"restart", true, kChangedPerStep, 0.03},

@@ -21,7 +21,8 @@ TEST(JsonTest, NumbersAreNumbersHoweverLong) {
   EXPECT_EQ(ToJson(status).dump(),
             R"({"version":"cairnd 1","pid":7,"host":"","uptime_ms":0,"incarnation":18446744073709551615,)"
             R"("quiescing":true,"cache":"","cache_bytes_used":0,"cache_bytes_max":0,"image_bytes_used":0,)"
-            R"("image_bytes_max":0,"runs":[],"warnings":["careful"],"hung":[],"drains":[],"transfers":null})");
+            R"("image_bytes_max":0,"runs":[],"warnings":["careful"],"hung":[],"drains":[],"transfers":null,)"
+            R"("mechanisms":null})");
 }
 
 TEST(JsonTest, WhatIsNotKnownOfARunIsNull) {

@@ -41,6 +41,8 @@ TEST_F(AdminTest, StatusTellsOfRunsCacheAndImages) {
   EXPECT_EQ(status.cache_bytes_max(), harness_.config.cache.bytes_max);
   EXPECT_GT(status.image_bytes_used(), 0u);
   EXPECT_LE(status.image_bytes_used(), status.image_bytes_max());
+  EXPECT_GE(status.mechanisms().images(), 2u);
+  EXPECT_LE(status.mechanisms().images_pinned(), status.mechanisms().images());
   ASSERT_EQ(status.runs_size(), 1);
   EXPECT_EQ(status.runs(0).run(), ranks[0].run());
   EXPECT_EQ(status.runs(0).prefix(), harness_.prefix());

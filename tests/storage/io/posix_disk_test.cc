@@ -1,6 +1,7 @@
 #include "storage/io/posix_disk.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -8,14 +9,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <future>
 #include <latch>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "tests/support/refusals/refusals.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -69,8 +74,100 @@ class PosixDiskTest : public testing::Test {
 };
 
 TEST_F(PosixDiskTest, EngineIsIoUringWhereTheKernelGivesIt) {
-  EXPECT_EQ(disk_->engine(), ProbeIoUring().ok() ? "io_uring" : "threads");
-  EXPECT_EQ(MakePosixDisk({.engine = {.io_uring = false}})->engine(), "threads");
+  EXPECT_EQ(disk_->mechanisms().engine, ProbeIoUring().ok() ? "io_uring" : "threads");
+  EXPECT_EQ(MakePosixDisk({.engine = {.io_uring = false}})->mechanisms().engine, "threads");
+}
+
+// --- What a kernel, a container or a limit refuses ---
+
+TEST_F(PosixDiskTest, WithoutIoUringThreadsMoveTheSameBytes) {
+  for (const auto& [error, code] : {std::pair{EPERM, StatusCode::kPermissionDenied}, {ENOSYS, StatusCode::kInternal}}) {
+    EXPECT_OK(RunRefused(NoIoUring(error), [this, error = error, code = code] {
+      EXPECT_STATUS(code, ProbeIoUring(), std::strerror(error));
+      const auto disk = MakePosixDisk();
+      EXPECT_EQ(disk->mechanisms().engine, "threads");
+      ASSERT_OK_AND_ASSIGN(const auto file, disk->Open(root_ + "/a", {.writable = true, .create = true}));
+      Buffer out(4 * kBlock), in(4 * kBlock, 2);
+      std::promise<absl::Status> wrote, read;
+      file->WriteAsync(0, out.span(), [&](const absl::Status& status) { wrote.set_value(status); });
+      ASSERT_OK(wrote.get_future().get());
+      file->ReadAsync(0, in.span(), [&](const absl::Status& status) { read.set_value(status); });
+      ASSERT_OK(read.get_future().get());
+      EXPECT_EQ(out, in);
+    }));
+  }
+}
+
+// A disk may begin with io_uring, and be refused the ring of a further file system.
+TEST_F(PosixDiskTest, OneEngineWithoutIoUringIsTold) {
+  if (!ProbeIoUring().ok()) GTEST_SKIP() << ProbeIoUring();
+  ASSERT_OK_AND_ASSIGN(const auto here, disk_->Open(root_ + "/a", {.writable = true, .create = true}));
+  const std::string other = fmt::format("/dev/shm/posix_disk.{}", ::getpid());
+  EXPECT_OK(RunRefused(NoIoUring(EPERM), [&] {
+    ASSERT_OK_AND_ASSIGN(const auto there, disk_->Open(other, {.writable = true, .create = true}));
+    if (here->Info()->device == there->Info()->device) GTEST_SKIP() << "one file system";
+    EXPECT_EQ(disk_->mechanisms().engine, "threads");
+  }));
+  EXPECT_OK(disk_->Remove(other));
+}
+
+// Transfers from memory that was not pinned, and a second try from where it is not refused.
+TEST_F(PosixDiskTest, WhatIsNotPinnedMovesTheSameBytesAndIsNotTriedAgain) {
+  if (!ProbePinning(16 * kBlock).ok()) GTEST_SKIP() << ProbePinning(16 * kBlock);
+  for (const auto& [refusals, code] : {std::pair{NoPinning(ENOMEM), StatusCode::kResourceExhausted},
+                                       {NoPinning(EPERM), StatusCode::kPermissionDenied},
+                                       {NoNumberedMemory(), StatusCode::kInvalidArgument}}) {
+    const auto disk = MakePosixDisk();
+    Buffer out(16 * kBlock), in(16 * kBlock, 2);
+    EXPECT_OK(RunRefused(refusals, [&, code = code] {
+      EXPECT_STATUS(code, ProbePinning(16 * kBlock), "io_uring_register");
+      EXPECT_EQ(disk->Pin(out.span()), nullptr);
+    }));
+    EXPECT_EQ(disk->mechanisms().engine, "io_uring");
+    EXPECT_EQ(disk->Pin(out.span()), nullptr) << "an image more would be pinned up to the limit for nothing";
+    ASSERT_OK_AND_ASSIGN(const auto file, disk->Open(root_ + "/a", {.direct = true, .writable = true, .create = true}));
+    std::promise<absl::Status> wrote;
+    file->WriteAsync(0, out.span(), [&](const absl::Status& status) { wrote.set_value(status); });
+    ASSERT_OK(wrote.get_future().get());
+    ASSERT_OK(file->ReadAt(0, in.span()));
+    EXPECT_EQ(out, in);
+  }
+}
+
+// Linux 6.18 counts rings as locked memory, too: without any there are none.
+TEST_F(PosixDiskTest, WithoutLockedMemoryNothingIsPinned) {
+  EXPECT_OK(RunRefused(NoLockedMemory(), [this] {
+    EXPECT_FALSE(ProbePinning(16 * kBlock).ok());
+    const auto disk = MakePosixDisk();
+    EXPECT_EQ(disk->mechanisms().engine, ProbeIoUring().ok() ? "io_uring" : "threads");
+    Buffer out(16 * kBlock), in(16 * kBlock, 2);
+    EXPECT_EQ(disk->Pin(out.span()), nullptr);
+    ASSERT_OK_AND_ASSIGN(const auto file, disk->Open(root_ + "/a", {.direct = true, .writable = true, .create = true}));
+    std::promise<absl::Status> wrote;
+    file->WriteAsync(0, out.span(), [&](const absl::Status& status) { wrote.set_value(status); });
+    ASSERT_OK(wrote.get_future().get());
+    ASSERT_OK(file->ReadAt(0, in.span()));
+    EXPECT_EQ(out, in);
+  }));
+}
+
+TEST_F(PosixDiskTest, HowManyFilesGotDirectIoIsCounted) {
+  const auto open = [this](PosixDisk& disk, bool direct) {
+    const auto file = disk.Open(root_ + "/a", {.direct = direct, .writable = true, .create = true});
+    EXPECT_OK(file);
+    return file.ok() && (*file)->direct();
+  };
+  EXPECT_FALSE(open(*disk_, false));
+  EXPECT_EQ(disk_->mechanisms().files, 0u);
+  const bool here = open(*disk_, true);
+  EXPECT_EQ(disk_->mechanisms().files, 1u);
+  EXPECT_EQ(disk_->mechanisms().files_direct, here ? 1u : 0u);
+  EXPECT_OK(RunRefused(NoDirectIo(), [&] { EXPECT_FALSE(open(*disk_, true)); }));
+  EXPECT_EQ(disk_->mechanisms().files, 2u);
+  EXPECT_EQ(disk_->mechanisms().files_direct, here ? 1u : 0u);
+  const auto without = MakePosixDisk({.engine = {}, .direct = false});
+  EXPECT_FALSE(open(*without, true));
+  EXPECT_EQ(without->mechanisms().files_direct, 0u);
 }
 
 // What records compare with what other programs saw must be what stat(2) tells.
