@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,9 +12,11 @@
 #include "client/cli/arbiters.h"
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
+#include "client/cli/mechanisms.h"
 #include "client/cli/probes.h"
 #include "client/cli/text.h"
 #include "daemon/config/command_line.h"
+#include "proto/admin.pb.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
 
@@ -30,16 +33,14 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// `cache`: set to the daemon's, if it says so and none was given. `transfers`: what it says of those, if this is its
-// cache.
-Finding AskDaemon(const Context& context, std::string* cache, std::optional<admin::CacheTransfers>* transfers) {
+// `told`: what it says of itself, if there is one.
+Finding AskDaemon(const Context& context, std::optional<admin::StatusReply>* told) {
   const auto daemon = context.Daemon();
   const auto status = daemon.ok() ? (*daemon)->StatusOfThisNode() : absl::StatusOr<admin::StatusReply>(daemon.status());
   if (!status.ok()) {
     return {.name = "daemon", .works = false, .needed = false, .detail = std::string(MessageOf(status.status()))};
   }
-  if (cache->empty()) *cache = status->cache();
-  if (*cache == status->cache() && status->has_transfers()) *transfers = status->transfers();
+  *told = *status;
   return {.name = "daemon",
           .works = true,
           .needed = false,
@@ -72,27 +73,41 @@ Config::Cache CacheSettings() {
 }
 
 std::vector<Finding> Examine(const Context& context, const DoctorOptions& options) {
-  std::string cache = options.cache;
-  std::optional<admin::CacheTransfers> transfers;
-  std::vector<Finding> findings = {AskDaemon(context, &cache, &transfers)};
+  std::optional<admin::StatusReply> told;
+  std::vector<Finding> findings = {AskDaemon(context, &told)};
+  std::string cache = options.cache.empty() && told ? told->cache() : options.cache;
   if (cache.empty()) cache = Variable("CAIRN_CACHE");
   if (cache.empty()) cache = fmt::format("/var/tmp/cairn-{}/cache", geteuid());
   const std::string prefix = options.prefix.empty() ? Variable("CAIRN_PREFIX") : options.prefix;
 
+  const bool of_daemon = told && told->cache() == cache;  // what it says of its cache is said of this one
+  const std::optional<admin::Mechanisms> used =
+      told && told->has_mechanisms() ? std::optional(told->mechanisms()) : std::nullopt;
+  const auto add = [&](Finding finding, const std::function<std::string()>& daemon) {
+    if (used) finding.daemon = daemon();
+    findings.push_back(std::move(finding));
+  };
+
   const auto disk = MakePosixDisk();
   findings.push_back(ProbePeerCredentials());
   findings.push_back(ProbeSealedMemory());
-  findings.push_back(ProbeHugePages());
+  add(ProbeHugePages(), [&] { return TellHugePages(*used); });
+  findings.push_back(ProbeTouching());
   findings.push_back(ProbeCopy());
   findings.push_back(ProbeMd5());
-  findings.push_back(ProbeUring());
-  findings.push_back(ProbePinnedMemory());
+  add(ProbeUring(), [&] { return TellEngines(*used); });
+  add(ProbePinnedMemory(), [&] { return TellPinning(*used); });
   findings.push_back(ProbeWritable(*disk, "cache", cache));
-  findings.push_back(ProbeDirectIo(*disk, cache));
-  findings.push_back(transfers ? TellTransfers(*transfers) : FindTransfers(*disk, cache, CacheSettings()));
+  add(ProbeDirectIo(*disk, "direct I/O in the cache", cache),
+      [&] { return of_daemon ? TellDirectIo(used->cache()) : std::string(); });
+  findings.push_back(ProbeReserved(*disk, cache));
+  findings.push_back(ProbeShared(*disk, cache));
+  findings.push_back(of_daemon && told->has_transfers() ? TellTransfers(told->transfers())
+                                                        : FindTransfers(*disk, cache, CacheSettings()));
   findings.push_back(ProbePersistence(cache));
   if (!prefix.empty()) {
     findings.push_back(ProbePrefix(*disk, prefix));
+    add(ProbeDirectIo(*disk, "direct I/O on the prefix", prefix), [&] { return TellDirectIo(used->prefix()); });
     findings.push_back(ProbeInodes(*disk, prefix));
   }
   AskArbiter(findings);
@@ -109,6 +124,7 @@ ExitCode RunDoctor(const Context& context, const DoctorOptions& options) {
     healthy = healthy && (finding.works || !finding.needed);
     Json row = {
         {"name", finding.name}, {"works", finding.works}, {"needed", finding.needed}, {"detail", finding.detail}};
+    if (!finding.daemon.empty()) row["daemon"] = finding.daemon;
     if (!finding.creation.empty()) row["exclusive_creation"] = finding.creation;
     if (!finding.file_system.empty()) {
       row["file_system"] = finding.file_system;
@@ -116,7 +132,8 @@ ExitCode RunDoctor(const Context& context, const DoctorOptions& options) {
     }
     rows.push_back(std::move(row));
     const char* const verdict = finding.works ? "works" : finding.needed ? "MISSING" : "no";
-    text += fmt::format("{:<7}  {}: {}\n", verdict, finding.name, Clean(finding.detail));
+    text += fmt::format("{:<7}  {}: {}{}\n", verdict, finding.name, Clean(finding.detail),
+                        finding.daemon.empty() ? std::string() : "; " + finding.daemon);
   }
   text += healthy ? "Cairn can work here.\n" : "Cairn cannot work here: first mend what is MISSING.\n";
   Print(context.json ? Dump({{"healthy", healthy}, {"findings", std::move(rows)}}) : text);

@@ -38,7 +38,7 @@ namespace {
 
 constexpr std::size_t kHugePage = 2 << 20;
 constexpr const char* kTransfers = "transfers of the cache";
-constexpr int kMadvCollapse = 25;  // MADV_COLLAPSE, Linux 6.1; the distribution's headers are older
+constexpr int kMadvPopulateWrite = 23, kMadvCollapse = 25;  // the distribution's headers are older
 
 Finding Works(std::string name, bool needed, std::string detail) {
   return {.name = std::move(name), .works = true, .needed = needed, .detail = std::move(detail)};
@@ -51,6 +51,26 @@ UniqueFd MakeMemory() {
   UniqueFd fd(memfd_create("cairn-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd.valid() && ftruncate(fd.get(), kHugePage) != 0) fd.Reset();
   return fd;
+}
+
+// What the kernel says to this advice for a part of a memfd that is as large and as aligned as a huge page; 0: it does
+// it.
+int ErrorOfAdvice(int advice) {
+  const UniqueFd fd = MakeMemory();
+  if (!fd.valid()) return errno;
+  void* const space = mmap(nullptr, 2 * kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (space == MAP_FAILED) return errno;
+  const auto first = reinterpret_cast<std::uintptr_t>(space);
+  void* const aligned = reinterpret_cast<void*>((first + kHugePage - 1) / kHugePage * kHugePage);
+  int error = 0;
+  if (mmap(aligned, kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) == MAP_FAILED) {
+    error = errno;
+  } else {
+    std::memset(aligned, 1, kHugePage);
+    if (madvise(aligned, kHugePage, advice) != 0) error = errno;
+  }
+  munmap(space, 2 * kHugePage);
+  return error;
 }
 
 // The directory, or the nearest parent that is there.
@@ -70,6 +90,15 @@ absl::Status WriteSyncCreateRename(Disk& disk, const std::string& path) {
   return disk.Remove(path + ".renamed");
 }
 
+// Whether a file that has grown has its blocks already.
+absl::StatusOr<bool> ReserveBlocks(Disk& disk, const std::string& path) {
+  constexpr std::uint64_t kTried = 1 << 20;
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.writable = true, .create = true}));
+  CAIRN_RETURN_IF_ERROR(file->Truncate(kTried));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
+  return info.allocated_bytes >= kTried;
+}
+
 // True: written by direct I/O. False: the file system has none.
 absl::StatusOr<bool> WriteDirect(Disk& disk, const std::string& path) {
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
@@ -83,7 +112,7 @@ absl::StatusOr<bool> WriteDirect(Disk& disk, const std::string& path) {
 
 Finding ProbeSealedMemory() {
   constexpr const char* kName = "sealed shared memory";
-  constexpr const char* kInstead = "applications cannot use the Unix socket; grpc+unix: addresses still work";
+  constexpr const char* kInstead = "a daemon to which it is refused captures nothing";
   const UniqueFd fd = MakeMemory();
   if (!fd.valid()) return Fails(kName, true, fmt::format("memfd_create: {}: {}", std::strerror(errno), kInstead));
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
@@ -96,28 +125,25 @@ Finding ProbeSealedMemory() {
 
 Finding ProbeHugePages() {
   constexpr const char* kName = "huge pages for images";
-  const UniqueFd fd = MakeMemory();
-  void* const space = mmap(nullptr, 2 * kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (!fd.valid() || space == MAP_FAILED) return Fails(kName, false, "no memory to try it with");
-  const auto first = reinterpret_cast<std::uintptr_t>(space);
-  void* const aligned = reinterpret_cast<void*>((first + kHugePage - 1) / kHugePage * kHugePage);
-  int error = 0;
-  if (mmap(aligned, kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) == MAP_FAILED) {
-    error = errno;
-  } else {
-    std::memset(aligned, 1, kHugePage);
-    if (madvise(aligned, kHugePage, kMadvCollapse) != 0) error = errno;
-  }
-  munmap(space, 2 * kHugePage);
+  const int error = ErrorOfAdvice(kMadvCollapse);
   if (error == 0) return Works(kName, false, "MADV_COLLAPSE makes them without privilege");
   return Fails(kName, false,
                fmt::format("MADV_COLLAPSE: {}: images use small pages, and a copy into them takes longer",
                            error == EINVAL ? "this kernel does not have it (6.1 does)" : std::strerror(error)));
 }
 
+Finding ProbeTouching() {
+  constexpr const char* kName = "images touched at once";
+  const int error = ErrorOfAdvice(kMadvPopulateWrite);
+  if (error == 0) return Works(kName, false, "MADV_POPULATE_WRITE");
+  return Fails(kName, false,
+               fmt::format("MADV_POPULATE_WRITE: {}: new images are filled with zeros by writing instead",
+                           error == EINVAL ? "this kernel does not have it (5.14 does)" : std::strerror(error)));
+}
+
 Finding ProbeUring() {
   const absl::Status status = ProbeIoUring();
-  if (status.ok()) return Works("io_uring", false, "used for the cache and the prefix");
+  if (status.ok()) return Works("io_uring", false, "for the cache and the prefix");
   return Fails("io_uring", false, fmt::format("{}: a few threads read and write instead", MessageOf(status)));
 }
 
@@ -250,15 +276,41 @@ std::string FileSystemTable() {
       by_inode, by_path);
 }
 
-Finding ProbeDirectIo(Disk& disk, const std::string& directory) {
-  constexpr const char* kName = "direct I/O in the cache";
-  constexpr const char* kInstead = "writes go through the page cache, which competes with the application for memory";
+Finding ProbeDirectIo(Disk& disk, const std::string& name, const std::string& directory) {
+  constexpr const char* kInstead =
+      "transfers go through the page cache, which competes with the application for memory";
   const std::string path = WorkName(ExistingPart(directory) + "/cairn-doctor");
   const absl::StatusOr<bool> direct = WriteDirect(disk, path);
   disk.Remove(path).IgnoreError();  // it may not be there
-  if (!direct.ok()) return Fails(kName, false, fmt::format("{}: {}", MessageOf(direct.status()), kInstead));
-  if (!*direct) return Fails(kName, false, fmt::format("the file system of {} has none: {}", directory, kInstead));
-  return Works(kName, false, "O_DIRECT");
+  if (!direct.ok()) return Fails(name, false, fmt::format("{}: {}", MessageOf(direct.status()), kInstead));
+  if (!*direct) return Fails(name, false, fmt::format("the file system of {} has none: {}", directory, kInstead));
+  return Works(name, false, "O_DIRECT");
+}
+
+Finding ProbeReserved(Disk& disk, const std::string& directory) {
+  constexpr const char* kName = "reserved blocks in the cache";
+  const std::string path = WorkName(ExistingPart(directory) + "/cairn-doctor");
+  const absl::StatusOr<bool> reserved = ReserveBlocks(disk, path);
+  disk.Remove(path).IgnoreError();  // it may not be there
+  if (reserved.ok() && *reserved) return Works(kName, false, "fallocate");
+  return Fails(kName, false,
+               fmt::format("{}: writes beyond a file's end wait for each other, and may find the disk full",
+                           reserved.ok() ? fmt::format("fallocate gives none in {}", directory)
+                                         : std::string(MessageOf(reserved.status()))));
+}
+
+Finding ProbeShared(Disk& disk, const std::string& directory) {
+  constexpr const char* kName = "shared extents in the cache";
+  const std::string path = WorkName(ExistingPart(directory) + "/cairn-doctor"), clone = path + ".clone";
+  absl::Status status = CreateFileOnce(disk, path, "cairn");
+  if (status.ok()) status = disk.Clone(path, clone);
+  disk.Remove(path).IgnoreError();   // it may not be there
+  disk.Remove(clone).IgnoreError();  // nor this one
+  if (status.ok()) return Works(kName, false, "each file of a checkpoint begins as a clone of the one before it");
+  return Fails(kName, false,
+               fmt::format("{}: files of checkpoints that leave the cache are written over instead",
+                           absl::IsFailedPrecondition(status) ? fmt::format("the file system of {} has none", directory)
+                                                              : std::string(MessageOf(status))));
 }
 
 Finding TellTransfers(const admin::CacheTransfers& told) {

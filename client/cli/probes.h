@@ -15,6 +15,7 @@ struct Finding {
   bool works = false;
   bool needed = false;        // Cairn cannot do without it
   std::string detail;         // what was found; if it does not work: why not, and what happens instead
+  std::string daemon = {};    // what the daemon says that it uses; empty: nothing
   std::string creation = {};  // of a prefix: how records are made there of which exactly one may be made
   // Of copies of a run's directory: "ext2/3/4", or a number; by what they are told from it, "inode" or "path".
   std::string file_system = {}, told_by = {};
@@ -22,6 +23,7 @@ struct Finding {
 
 Finding ProbeSealedMemory();  // memfd_create and seals
 Finding ProbeHugePages();     // MADV_COLLAPSE on a memfd
+Finding ProbeTouching();      // MADV_POPULATE_WRITE
 Finding ProbeUring();
 Finding ProbeMd5();
 Finding ProbeCopy();             // which stores libcairn copies into images with
@@ -35,7 +37,9 @@ Finding ProbeInodes(Disk& disk, const std::string& directory);  // a directory h
 // A folder that is redundant itself (redundant.path): there, writable, of which kind, and on another device than the
 // cache and /. `apart`: else it is not used (redundant.apart).
 Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache, bool apart);
-Finding ProbeDirectIo(Disk& disk, const std::string& directory);
+Finding ProbeDirectIo(Disk& disk, const std::string& name, const std::string& directory);
+Finding ProbeReserved(Disk& disk, const std::string& directory);  // blocks of files, before they are written
+Finding ProbeShared(Disk& disk, const std::string& directory);    // extents of files that are the same
 // What the daemon says of the transfers of its cache's disk; or, if none says anything, what is in the record that one
 // has left in `cache`, if `settings` let a daemon use it, else why not.
 Finding TellTransfers(const admin::CacheTransfers& told);

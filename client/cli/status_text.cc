@@ -10,6 +10,7 @@
 #include "client/cli/dataset_table.h"
 #include "client/cli/describe.h"
 #include "client/cli/drain_text.h"
+#include "client/cli/mechanisms.h"
 #include "client/cli/nodes_asked.h"
 #include "client/cli/text.h"
 
@@ -187,6 +188,8 @@ std::string DescribeStatus(const admin::StatusReply& status, const StatusView& v
   text += fmt::format("cache   {} in {}\n", DescribeUse(look, status.cache_bytes_used(), status.cache_bytes_max()),
                       Clean(status.cache()));
   text += fmt::format("images  {} of memory\n", DescribeUse(look, status.image_bytes_used(), status.image_bytes_max()));
+  const std::string refused = TellRefused(status.mechanisms());
+  if (!refused.empty()) text += fmt::format("without {} (see cairn doctor)\n", refused);
   if (status.runs().empty()) text += "no runs\n";
   for (const admin::RunStatus& run : status.runs()) text += (look.people ? "\n" : "") + DescribeRun(view, run);
   for (const admin::DrainStatus& drain : status.drains()) {

@@ -1,0 +1,24 @@
+// With what a daemon itself works, as it says (admin::Mechanisms): its machine or container may allow it more, or less,
+// than it allows the command.
+#ifndef CAIRN_CLIENT_CLI_MECHANISMS_H_
+#define CAIRN_CLIENT_CLI_MECHANISMS_H_
+
+#include <string>
+
+#include "proto/admin.pb.h"
+
+namespace cairn::cli {
+
+// "the daemon uses …"; of each mechanism.
+std::string TellEngines(const admin::Mechanisms& told);
+std::string TellHugePages(const admin::Mechanisms& told);
+std::string TellPinning(const admin::Mechanisms& told);
+std::string TellDirectIo(const admin::Mechanisms::OfDisk& told);
+
+// What it works without, where it could be with it: "io_uring for the cache, huge pages for 2 of 3 images". Empty:
+// nothing was refused so far.
+std::string TellRefused(const admin::Mechanisms& told);
+
+}  // namespace cairn::cli
+
+#endif  // CAIRN_CLIENT_CLI_MECHANISMS_H_
