@@ -40,10 +40,13 @@ class Application {
     session_ = nullptr;
   }
 
+  int TryCheckpoint(std::uint64_t step, std::uint64_t* dataset) {
+    std::fill(field_.begin(), field_.end(), step);
+    return cairn_checkpoint(session_, step, dataset);
+  }
   std::uint64_t Checkpoint(std::uint64_t step) {
     std::uint64_t dataset = 0;
-    std::fill(field_.begin(), field_.end(), step);
-    EXPECT_EQ(cairn_checkpoint(session_, step, &dataset), CAIRN_OK) << error();
+    EXPECT_EQ(TryCheckpoint(step, &dataset), CAIRN_OK) << error();
     return dataset;
   }
   int Wait(std::uint64_t dataset, std::int32_t level, std::uint32_t timeout_ms = kPatienceMs) {

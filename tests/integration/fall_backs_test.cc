@@ -1,0 +1,236 @@
+// What a kernel, a container or a limit may refuse is refused here, one by one and all together, to a daemon, an
+// application and `cairn doctor`: a run is checkpointed, its daemon is killed, and the next one restores it from its
+// cache, then from its prefix. That the fall-back was in use, and nothing else, the daemon itself says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/cairn.h"
+#include "tests/integration/application.h"
+#include "tests/integration/harness.h"
+#include "tests/support/refusals/refusals.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ContainsRegex;
+
+using Lines = std::map<std::string, std::string>;  // of the doctor: what each says, by its name
+
+constexpr char kUring[] = "io_uring", kHuge[] = "huge pages for images", kTouch[] = "images touched at once",
+               kPinned[] = "pinned images", kDirectCache[] = "direct I/O in the cache",
+               kDirectPrefix[] = "direct I/O on the prefix", kReserved[] = "reserved blocks in the cache";
+
+struct Case {
+  std::string name;
+  Refusals refusals;
+  Lines refused;                      // what the doctor says of each that is refused, as regular expressions
+  std::set<std::string> or_not = {};  // may go with them, by the kernel
+};
+
+void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.name;
+}
+
+constexpr char kThreads[] = "a few threads read and write instead";
+const Lines kNoHuge = {{kHuge, "MADV_COLLAPSE: this kernel does not have it .6.1 does.: images use small pages"}};
+const Lines kNoTouch = {{kTouch, "MADV_POPULATE_WRITE: this kernel does not have it .5.14 does.: .* zeros by writing"}};
+const Lines kNoReserved = {{kReserved, "fallocate gives none in .*: writes beyond a file's end wait for each other"}};
+const Lines kNoDirect = {{kDirectCache, "the file system of .*/cache has none: .* through the page cache"},
+                         {kDirectPrefix, "the file system of .*/prefix has none: .* through the page cache"}};
+const Lines kNoPin = {{kPinned, "the kernel looks for their pages at each transfer instead"}};
+
+Lines NoUring(const std::string& why) {
+  return {{kUring, "io_uring_setup: " + why + ": " + kThreads}, {kPinned, "io_uring_setup: " + why}};
+}
+
+Case AllTogether() {
+  Case all{.name = "AllTogether", .refusals = NoIoUring(ENOSYS), .refused = NoUring("Function not implemented")};
+  for (const Refusals& more :
+       {NoHugePages(), NoPopulate(), NoPinning(ENOMEM), NoLockedMemory(), NoReservation(), NoDirectIo()}) {
+    all.refusals.Add(more);
+  }
+  for (const Lines& more : {kNoHuge, kNoTouch, kNoReserved, kNoDirect}) all.refused.insert(more.begin(), more.end());
+  return all;
+}
+
+class FallBacksTest : public ::testing::TestWithParam<Case> {
+ protected:
+  // What the doctor says here, by name.
+  static std::map<std::string, json> Doctor(const Harness& harness) {
+    const Ending doctor = RunProcess(harness.Client("client/cli/cairn", {"doctor", "--json"}));
+    EXPECT_EQ(doctor.exit_code, 0) << doctor.output;
+    std::map<std::string, json> findings;
+    const json report = json::parse(doctor.output);
+    for (const json& finding : report["findings"]) findings[finding["name"]] = finding;
+    return findings;
+  }
+  static json Mechanisms(const Harness& harness) {
+    const Ending status = RunProcess(harness.Client("client/cli/cairn", {"status", "--json"}));
+    EXPECT_EQ(status.exit_code, 0) << status.output;
+    return json::parse(status.output)["mechanisms"];
+  }
+
+  // The daemon's own word: whether it has used this for all that it could, for nothing, or neither.
+  struct Use {
+    std::uint64_t used = 0, all = 0;
+  };
+  static std::map<std::string, Use> UsesOf(const json& told) {
+    const auto use = [](const json& used, const json& all) { return Use{used, all}; };
+    const auto engine = [&told](const char* disk) { return told[disk]["engine"] == "io_uring" ? 1u : 0u; };
+    return {{kUring, {engine("cache") + engine("prefix"), 2}},
+            {kHuge, use(told["images_huge"], told["images"])},
+            {kPinned, use(told["images_pinned"], told["images"])},
+            {kDirectCache, use(told["cache"]["files_direct"], told["cache"]["files"])},
+            {kDirectPrefix, use(told["prefix"]["files_direct"], told["prefix"]["files"])}};
+  }
+  // It is not refused, but nobody can say that it is used: it does not work here, it goes with what is refused, or
+  // locked memory is scarce here, of which all processes of a user share one limit.
+  static bool MayGo(const std::string& name, const std::map<std::string, json>& works_here) {
+    const bool scarce = works_here.at(kPinned)["works"] == false;
+    return works_here.at(name)["works"] == false || GetParam().or_not.contains(name) ||
+           (scarce && (name == kUring || name == kPinned));
+  }
+  // What is refused is not used at all; what works here is used, and by all but for huge pages, which may run out.
+  static void ExpectUsed(const Harness& harness, const std::map<std::string, json>& works_here) {
+    const json told = Mechanisms(harness);
+    for (const auto& [name, use] : UsesOf(told)) {
+      EXPECT_GT(use.all, 0u) << name << ": " << told;
+      if (GetParam().refused.contains(name)) {
+        EXPECT_EQ(use.used, 0u) << name << ": " << told;
+      } else if (!MayGo(name, works_here)) {
+        EXPECT_GE(use.used, name == kHuge ? 1 : use.all) << name << ": " << told;
+      }
+    }
+  }
+  static void ExpectDoctorSaysSo(const Harness& harness, const std::map<std::string, json>& works_here) {
+    const std::map<std::string, json> findings = Doctor(harness);
+    for (const auto& [name, finding] : findings) {
+      const auto refused = GetParam().refused.find(name);
+      if (refused != GetParam().refused.end()) {
+        EXPECT_EQ(finding["works"], false) << finding;
+        EXPECT_THAT(finding["detail"].get<std::string>(), ContainsRegex(refused->second));
+      } else if (!MayGo(name, works_here)) {
+        EXPECT_EQ(finding["works"], true) << finding;
+      }
+    }
+    if (GetParam().refused.contains(kUring)) {
+      EXPECT_EQ(findings.at(kUring)["daemon"], "the daemon uses threads");
+    } else if (!MayGo(kUring, works_here)) {
+      EXPECT_EQ(findings.at(kUring)["daemon"], "the daemon uses io_uring");
+    }
+    for (const std::string name : {kHuge, kPinned, kDirectCache, kDirectPrefix}) {
+      if (GetParam().refused.contains(name)) {
+        EXPECT_THAT(findings.at(name)["daemon"].get<std::string>(), ContainsRegex(" 0 of [1-9][0-9]* "));
+      }
+    }
+  }
+
+  // The whole life of a run.
+  static void Live(const std::map<std::string, json>& works_here) {
+    Harness harness;
+    const std::vector<std::string> flags = {"--flush-every", "1"};
+    ASSERT_TRUE(harness.StartDaemon(flags));
+    Application application(harness, harness.prefix());
+    ASSERT_EQ(application.Open(), CAIRN_OK) << application.error();
+    for (std::uint64_t step = 1; step <= 3; ++step) {
+      const std::uint64_t dataset = application.Checkpoint(step);
+      application.ExpectReaches(dataset, CAIRN_LEVEL_LOCAL);
+      application.ExpectReaches(dataset, CAIRN_LEVEL_PREFIX);
+    }
+    ExpectUsed(harness, works_here);
+    ExpectDoctorSaysSo(harness, works_here);
+
+    harness.KillDaemon();
+    ASSERT_TRUE(harness.StartDaemon(flags));
+    ASSERT_EQ(application.Open(), CAIRN_OK) << application.error();
+    application.ExpectRestart(3, CAIRN_TIER_CACHE);
+    application.ExpectReaches(application.Checkpoint(4), CAIRN_LEVEL_PREFIX);
+    ExpectUsed(harness, works_here);
+
+    harness.KillDaemon();
+    harness.DeleteCache();
+    ASSERT_TRUE(harness.StartDaemon(flags));
+    ASSERT_EQ(application.Open(), CAIRN_OK) << application.error();
+    application.ExpectRestart(4, CAIRN_TIER_PREFIX);
+    application.Close();
+    EXPECT_EQ(harness.StopDaemon().exit_code, 0);
+  }
+};
+
+TEST_P(FallBacksTest, ARunIsCheckpointedAndRestoredByIt) {
+  const std::map<std::string, json> works_here = Doctor(Harness());
+  ASSERT_OK(RunRefused(GetParam().refusals, [&works_here] { Live(works_here); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Without, FallBacksTest,
+    ::testing::Values(
+        Case{.name = "Nothing", .refusals = {}, .refused = {}},
+        Case{.name = "IoUringByAFilter", .refusals = NoIoUring(EPERM), .refused = NoUring("Operation not permitted")},
+        Case{.name = "IoUring", .refusals = NoIoUring(ENOSYS), .refused = NoUring("Function not implemented")},
+        Case{.name = "HugePages", .refusals = NoHugePages(), .refused = kNoHuge},
+        Case{.name = "TouchingAtOnce", .refusals = NoPopulate(), .refused = kNoTouch, .or_not = {kHuge}},
+        Case{.name = "PinnedImages", .refusals = NoPinning(ENOMEM), .refused = kNoPin},
+        Case{.name = "NumberedMemory", .refusals = NoNumberedMemory(), .refused = kNoPin},
+        // Linux 6.18 counts rings as locked memory, too.
+        Case{.name = "LockedMemory", .refusals = NoLockedMemory(), .refused = kNoPin, .or_not = {kUring}},
+        Case{.name = "ReservedBlocks", .refusals = NoReservation(), .refused = kNoReserved},
+        Case{.name = "DirectIo", .refusals = NoDirectIo(), .refused = kNoDirect}, AllTogether()),
+    [](const auto& info) { return info.param.name; });
+
+// --- That a fall-back is on the way at all where the daemon does not say it ---
+
+// With an answer that nothing stands in for, a checkpoint fails at that call. The daemon goes on.
+void ExpectFailsAt(const Refusals& refusals, const std::string& why) {
+  ASSERT_OK(RunRefused(refusals, [&why] {
+    Harness harness;
+    ASSERT_TRUE(harness.StartDaemon());
+    Application application(harness, harness.prefix());
+    ASSERT_EQ(application.Open(), CAIRN_OK) << application.error();
+    std::uint64_t dataset = 0;
+    int code = application.TryCheckpoint(1, &dataset);
+    if (code == CAIRN_OK) code = application.Wait(dataset, CAIRN_LEVEL_LOCAL);
+    EXPECT_NE(code, CAIRN_OK);
+    EXPECT_THAT(application.error(), ::testing::HasSubstr(why));
+    EXPECT_TRUE(harness.daemon()->running());
+  }));
+}
+
+TEST(OnTheWayTest, ImagesAreTouchedByThatCall) {
+  Refusals refusals = NoPopulate();
+  refusals.calls.front().error = ENOMEM;
+  ExpectFailsAt(refusals, "populate: Cannot allocate memory");
+}
+
+TEST(OnTheWayTest, WithoutSealedMemoryNothingIsCapturedAndTheDoctorKnowsIt) {
+  const Refusals refusals{.calls = {{.call = SYS_memfd_create, .error = ENOSYS}}};
+  ExpectFailsAt(refusals, "memfd_create: Function not implemented");
+  ASSERT_OK(RunRefused(refusals, [] {
+    const Ending doctor = RunProcess(Harness().Client("client/cli/cairn", {"doctor"}));
+    EXPECT_EQ(doctor.exit_code, 1);
+    EXPECT_THAT(doctor.output, ::testing::HasSubstr("MISSING  sealed shared memory: memfd_create: Function not "
+                                                    "implemented: a daemon to which it is refused captures nothing\n"));
+  }));
+}
+
+TEST(OnTheWayTest, BlocksAreReservedByThatCall) {
+  Refusals refusals = NoReservation();
+  refusals.calls.front().error = EIO;
+  ExpectFailsAt(refusals, "Input/output error");
+}
+
+}  // namespace
+}  // namespace cairn::testing
