@@ -102,12 +102,14 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
       [&] { return of_daemon ? TellDirectIo(used->cache()) : std::string(); });
   findings.push_back(ProbeReserved(*disk, cache));
   findings.push_back(ProbeShared(*disk, cache));
+  findings.push_back(ProbePriorities(*disk, "I/O priorities in the cache", cache));
   findings.push_back(of_daemon && told->has_transfers() ? TellTransfers(told->transfers())
                                                         : FindTransfers(*disk, cache, CacheSettings()));
   findings.push_back(ProbePersistence(cache));
   if (!prefix.empty()) {
     findings.push_back(ProbePrefix(*disk, prefix));
     add(ProbeDirectIo(*disk, "direct I/O on the prefix", prefix), [&] { return TellDirectIo(used->prefix()); });
+    findings.push_back(ProbePriorities(*disk, "I/O priorities on the prefix", prefix));
     findings.push_back(ProbeInodes(*disk, prefix));
   }
   AskArbiter(findings);

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "client/cli/io_scheduler.h"
 #include "client/cli/text.h"
 #include "client/copy/copy.h"
 #include "daemon/config/cache_transfers.h"
@@ -285,6 +286,21 @@ Finding ProbeDirectIo(Disk& disk, const std::string& name, const std::string& di
   if (!direct.ok()) return Fails(name, false, fmt::format("{}: {}", MessageOf(direct.status()), kInstead));
   if (!*direct) return Fails(name, false, fmt::format("the file system of {} has none: {}", directory, kInstead));
   return Works(name, false, "O_DIRECT");
+}
+
+Finding ProbePriorities(Disk& disk, const std::string& name, const std::string& directory) {
+  const auto info = disk.Info(ExistingPart(directory));
+  const auto scheduler = info.ok() ? IoSchedulerOf(info->device) : absl::StatusOr<std::string>(info.status());
+  if (scheduler.ok() && *scheduler == "bfq") {
+    return Works(name, false, "bfq lets drains, and measurements of the disk, give way to other transfers");
+  }
+  if (scheduler.ok() && *scheduler == "mq-deadline") {
+    return Fails(name, false, "mq-deadline heeds classes only: measurements of the disk give way, drains do not");
+  }
+  return Fails(name, false,
+               fmt::format("{}: drains, and measurements of the disk, are as urgent as other transfers",
+                           scheduler.ok() ? fmt::format("scheduler {} heeds none", *scheduler)
+                                          : std::string(MessageOf(scheduler.status()))));
 }
 
 Finding ProbeReserved(Disk& disk, const std::string& directory) {

@@ -38,6 +38,7 @@ Finding ProbeInodes(Disk& disk, const std::string& directory);  // a directory h
 // cache and /. `apart`: else it is not used (redundant.apart).
 Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache, bool apart);
 Finding ProbeDirectIo(Disk& disk, const std::string& name, const std::string& directory);
+Finding ProbePriorities(Disk& disk, const std::string& name, const std::string& directory);  // of transfers
 Finding ProbeReserved(Disk& disk, const std::string& directory);  // blocks of files, before they are written
 Finding ProbeShared(Disk& disk, const std::string& directory);    // extents of files that are the same
 // What the daemon says of the transfers of its cache's disk; or, if none says anything, what is in the record that one

@@ -232,15 +232,29 @@ TEST_F(FileCommandsTest, DoctorTriesEachMechanismAndLeavesNothingBehind) {
   EXPECT_EQ(inodes["needed"], false);
   const std::string kind = inodes["file_system"];
   EXPECT_NE(inodes["detail"].get<std::string>().find(kind), std::string::npos) << inodes;
-  const json& prefix = report["findings"].at(report["findings"].size() - 3);
+  const json& prefix = report["findings"].at(report["findings"].size() - 4);
   EXPECT_EQ(prefix["exclusive_creation"], "by hard links");
   EXPECT_NE(prefix["detail"].get<std::string>().find("; exclusive creation: by hard links"), std::string::npos);
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "daemon", "peer credentials", "sealed shared memory", "huge pages for images",
-                       "images touched at once", "copies past the caches", "parallel MD5", "io_uring", "pinned images",
-                       "cache", "direct I/O in the cache", "reserved blocks in the cache",
-                       "shared extents in the cache", "transfers of the cache", "cache survives a reboot", "prefix",
-                       "direct I/O on the prefix", "inodes of the prefix"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"daemon",
+                                             "peer credentials",
+                                             "sealed shared memory",
+                                             "huge pages for images",
+                                             "images touched at once",
+                                             "copies past the caches",
+                                             "parallel MD5",
+                                             "io_uring",
+                                             "pinned images",
+                                             "cache",
+                                             "direct I/O in the cache",
+                                             "reserved blocks in the cache",
+                                             "shared extents in the cache",
+                                             "I/O priorities in the cache",
+                                             "transfers of the cache",
+                                             "cache survives a reboot",
+                                             "prefix",
+                                             "direct I/O on the prefix",
+                                             "I/O priorities on the prefix",
+                                             "inodes of the prefix"}));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/cache"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/prefix"));
 }

@@ -1,0 +1,19 @@
+// Which of the kernel's I/O schedulers serves a disk: it decides whether anybody's I/O priority counts there.
+#ifndef CAIRN_CLIENT_CLI_IO_SCHEDULER_H_
+#define CAIRN_CLIENT_CLI_IO_SCHEDULER_H_
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+
+namespace cairn::cli {
+
+// Of the disk with this number (FileInfo::device), or whose partition has it: "bfq", "mq-deadline", "none". `devices`:
+// where the kernel lists them.
+//   kNotFound  it is no disk of this machine: a file system in memory, of several disks, or of the network
+absl::StatusOr<std::string> IoSchedulerOf(std::uint64_t device, const std::string& devices = "/sys/dev/block");
+
+}  // namespace cairn::cli
+
+#endif  // CAIRN_CLIENT_CLI_IO_SCHEDULER_H_
