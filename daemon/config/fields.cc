@@ -110,8 +110,8 @@ const Field kFields[] = {
      "the same while checkpoints are captured or restored here, which go first: they use the same disk and memory; 0: "
      "no other limit; can be reloaded",
      CAIRN_U64_(flush.beside_captures)},
-    {"flush.parallel", kNumber, "datasets flushed at the same time; can be reloaded", CAIRN_U32_(flush.parallel), 1,
-     64},
+    {"flush.parallel", kNumber, "datasets flushed at the same time, up to four files of each; can be reloaded",
+     CAIRN_U32_(flush.parallel), 1, 64},
     {"flush.retry_min", kDuration, "pause after the first failure of a flush; doubles with each; can be reloaded",
      CAIRN_U64_(flush.retry_ms_min), 1, kDayMs},
     {"flush.retry_max", kDuration, "the longest pause between two tries; can be reloaded",

@@ -24,6 +24,7 @@ void Flusher::Copy(const JobPtr& job) {
   job->committer = given_.keeper.committer();
   job->started = context_.now();
   job->progress->bytes_done = 0;
+  job->progress->compared = 0;
   job->descriptor = DescriptorOf(dataset, true);
   job->catalogues = CataloguesOf(dataset);
   job->here.clear();

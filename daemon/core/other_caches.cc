@@ -375,7 +375,7 @@ void OtherCaches::Next(const JobPtr& job) {
     if (!IsWanted(*job, from)) continue;
     absl::Status may = CheckMayCome(from);
     if (job->missed == kMissedMax) may = Unavailable("{} others could not be, either", kMissedMax);
-    at_work_ = may.ok() && job->look;
+    at_work_ = may.ok() && (job->look || given_.ledger.PinnedByLaunch(from.dataset.id));
     if (may.ok()) return Check(job, from);
     Missed(job, from, may);
     if (absl::IsUnavailable(may)) job->candidates.clear();

@@ -97,7 +97,7 @@ class OtherCaches {
   // this one, is looked for again, since only they know of it. Once for a launch; for three to ten seconds, until all
   // ranks have come again, every node that is known has answered, and nothing that would be chosen lacks parts. That
   // time begins when this daemon knows the others (Nodes::WhenAllKnown); what is brought for somebody else meanwhile
-  // does not prolong it. If it ends before all were heard, a warning says so.
+  // does not prolong it, unless a launch is to restart from that. If it ends before all were heard, a warning says so.
   // REQUIRES: the prefix is in reach.
   void LookForParts(LaunchId launch);
   // The same, once more: parts of what the launch restores were found to be damaged or lost.
@@ -218,7 +218,7 @@ class OtherCaches {
   SteadyTime ranks_until_;     // those are waited for whose parts are lost
   bool later_ = false;         // parts are to be made anew when the next launch has begun
   bool postponed_ = false;     // to the launch that is looked for: what other caches have whole counts again
-  bool at_work_ = false;       // a look has found something
+  bool at_work_ = false;       // what a look has found, or a launch's pin names, is being brought or made
   bool awaits_members_ = false;  // the others are not asked yet: it is waited until they are known
   bool look_asks_ = false;       // a look has begun, and nobody was asked yet since: its time begins then
   std::chrono::milliseconds pause_{0};

@@ -77,8 +77,9 @@ class Restores {
   // before the next question moves the pin.
   void PassOver(LaunchId launch, DatasetId id);
   // A rank asks for the latest, and nothing is being looked for. If the pin's dataset cannot be restored any more,
-  // since something else has found it to be damaged, its parts that may be made anew are looked for before the pin
-  // moves, once; else the launch passes over it.
+  // since something else has found it to be damaged, ranks that have come to restore it are told to ask again, and its
+  // parts that may be made anew are looked for before the pin moves. Once: when that happens again in the same launch,
+  // or nothing may be made anew, the launch passes over it for good.
   void LatestAsked(LaunchId launch);
   // No restart is to choose it any more: ranks that restore it now are told to ask again.
   void Rejected(const Dataset& dataset);

@@ -16,7 +16,7 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kHugePage = 2 << 20;
-constexpr std::size_t kSpareBytesMin = 8 << 20, kSpareBytesMax = 32 << 20;  // of one set of buffers, and of all
+constexpr std::size_t kSparesMax = 16, kSpareBytesMax = 32 << 20;  // sets of buffers that nobody uses, and theirs
 
 std::uint64_t BlocksOf(std::uint64_t bytes) {
   return bytes / kCrcBlockBytes + (bytes % kCrcBlockBytes != 0);
@@ -25,6 +25,8 @@ std::uint64_t BlocksOf(std::uint64_t bytes) {
 // Memory of buffers that nobody uses. Thread-safe.
 class SpareMemory {
  public:
+  SpareMemory() { all_.reserve(kSparesMax); }
+
   // Null: none of that size.
   std::byte* Take(std::size_t bytes) {
     const absl::MutexLock lock(&mutex_);
@@ -36,9 +38,9 @@ class SpareMemory {
     return base;
   }
   void Keep(std::byte* base, std::size_t bytes) {
-    if (bytes < kSpareBytesMin || bytes > kSpareBytesMax) return std::free(base);
+    if (bytes > kSpareBytesMax) return std::free(base);
     const absl::MutexLock lock(&mutex_);
-    while (kept_ > kSpareBytesMax - bytes) {  // of sizes that were last wanted longer ago
+    while (kept_ > kSpareBytesMax - bytes || all_.size() == kSparesMax) {  // of sizes that were last wanted longer ago
       std::free(all_.front().base);
       kept_ -= all_.front().bytes;
       all_.erase(all_.begin());

@@ -81,13 +81,14 @@ std::optional<BlockStream::Block> FirstDiffering(const BlockStream::Piece& piece
 
 absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t bytes_there,
                                                   const catalogue::FileEntry& entry, BlockBuffers& buffers,
-                                                  TransferProgress& progress, std::uint32_t* crc32) {
+                                                  TransferProgress& progress, const Stopped& stopped,
+                                                  std::uint32_t* crc32) {
   const std::uint64_t bytes =
       bytes_there >= entry.bytes() ? entry.bytes() : bytes_there / kCrcBlockBytes * kCrcBlockBytes;
   BlockStream stream(file, bytes, 0, buffers);
   std::uint64_t matching = 0;
   while (!stream.done()) {
-    if (progress.stop) return Cancelled("{}: checking was stopped", file.path());
+    if (stopped()) return Cancelled("{}: checking was stopped", file.path());
     const auto piece = stream.Next();
     if (!piece.ok()) break;
     const absl::Cleanup back = [&] { stream.GiveBack(piece->slot); };

@@ -5,6 +5,7 @@
 #include <absl/status/status.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -29,11 +30,15 @@ absl::Status BlockDiffers(const std::string& path, const BlockStream::Block& blo
 std::optional<BlockStream::Block> FirstDiffering(const BlockStream::Piece& piece, const catalogue::FileEntry& entry,
                                                  std::uint32_t* crc32);
 
-// Reads `file` up to the first block that differs, cannot be read, or lies beyond `bytes_there`; the number of blocks
-// that match. `crc32`, if given, is continued over them. kCancelled: `progress` says stop.
+// Is a transfer to end? Any thread may ask.
+using Stopped = std::function<bool()>;
+
+// Reads `file` up to the first block that differs or lies beyond `bytes_there`, or to a piece that cannot be read; the
+// number of blocks that match. `crc32`, if given, is continued over them. kCancelled: `stopped` said so.
 absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t bytes_there,
                                                   const catalogue::FileEntry& entry, BlockBuffers& buffers,
-                                                  TransferProgress& progress, std::uint32_t* crc32);
+                                                  TransferProgress& progress, const Stopped& stopped,
+                                                  std::uint32_t* crc32);
 
 }  // namespace cairn
 

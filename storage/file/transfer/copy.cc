@@ -34,9 +34,9 @@ absl::Status OnTarget(const absl::Status& status) {
 // One file on its way.
 class FileCopy {
  public:
-  // Ends with kCancelled, too, once `others_failed`. All is borrowed.
+  // Ends with kCancelled once `stopped` says so, which any thread may ask. All is borrowed.
   FileCopy(Disk& source, Disk& target, const CopyJob& job, PieceShape shape, Throttle& throttle,
-           TransferProgress& progress, const std::atomic<bool>& others_failed)
+           TransferProgress& progress, const Stopped& stopped)
       : source_disk_(source),
         target_disk_(target),
         job_(job),
@@ -45,7 +45,7 @@ class FileCopy {
         buffers_(entry_.bytes(), shape),
         throttle_(throttle),
         progress_(progress),
-        others_failed_(others_failed) {}
+        stopped_(stopped) {}
 
   absl::StatusOr<CopiedFile> Run() {
     CAIRN_RETURN_IF_ERROR(OnTarget(MakeDirectories(target_disk_, ParentOf(job_.to), kPrefixFolderMode)));
@@ -97,7 +97,7 @@ class FileCopy {
   BlockBuffers buffers_;
   Throttle& throttle_;
   TransferProgress& progress_;
-  const std::atomic<bool>& others_failed_;
+  const Stopped& stopped_;
 
   std::unique_ptr<File> source_;
   std::unique_ptr<File> work_;
@@ -119,7 +119,7 @@ absl::StatusOr<bool> FileCopy::HasArrived(FileInfo* in_place) {
   const auto file = target_disk_.Open(job_.to, {.direct = true});
   if (!file.ok()) return false;
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t matching,
-                         CountMatchingBlocks(**file, info->bytes, entry_, buffers_, progress_, nullptr));
+                         CountMatchingBlocks(**file, info->bytes, entry_, buffers_, progress_, stopped_, nullptr));
   if (matching != BlockCount() || !(*file)->Sync().ok()) return false;
   progress_.bytes_done += entry_.bytes();
   *in_place = *info;
@@ -175,7 +175,7 @@ absl::Status FileCopy::OpenWork() {
 
 absl::Status FileCopy::ContinueWork(const FileInfo& info) {
   continued_ = true;
-  CAIRN_ASSIGN_OR_RETURN(blocks_kept_, CountMatchingBlocks(*work_, info.bytes, entry_, buffers_, progress_,
+  CAIRN_ASSIGN_OR_RETURN(blocks_kept_, CountMatchingBlocks(*work_, info.bytes, entry_, buffers_, progress_, stopped_,
                                                            entry_.has_crc32() ? &crc32_ : nullptr));
   progress_.bytes_done += BytesOfBlocks(blocks_kept_);
   if (info.bytes >= entry_.bytes()) return absl::OkStatus();
@@ -208,7 +208,7 @@ absl::Status FileCopy::CopyBlocks() {
 absl::Status FileCopy::CopyPiece(BlockStream& stream, const BlockStream::Piece& piece) {
   absl::Cleanup back = [&] { stream.GiveBack(piece.slot); };
   CAIRN_RETURN_IF_ERROR(CheckPiece(piece));
-  if (progress_.stop || others_failed_ || !TakeBandwidth(throttle_, piece.bytes.size(), progress_)) {
+  if (stopped_() || !TakeBandwidth(throttle_, piece.bytes.size(), progress_)) {
     return Cancelled("copy of {} to {} was stopped at offset {}", job_.from, job_.to, piece.offset());
   }
   const std::size_t bytes = piece.bytes.size();
@@ -279,36 +279,26 @@ absl::Status CheckStillInPlace(Disk& target, const CopiedFile& file) {
 }
 
 struct Copied {
-  absl::StatusOr<CopiedFile> file = absl::CancelledError("the copy of another file failed first");
+  absl::StatusOr<CopiedFile> file;
   bool source_damaged = false;
 };
 
-Copied CopyOne(Disk& source, Disk& target, const CopyJob& job, PieceShape shape, Throttle& throttle,
-               TransferProgress& progress, const std::atomic<bool>& others_failed) {
-  Copied copied;
+void CopyOne(Disk& source, Disk& target, const CopyJob& job, PieceShape shape, Throttle& throttle,
+             TransferProgress& progress, const Stopped& stopped, Copied& copied) {
   copied.file = Caught([&]() -> absl::StatusOr<CopiedFile> {
-    if (progress.stop) return Cancelled("copy of {} was stopped", job.from);
-    FileCopy copy(source, target, job, shape, throttle, progress, others_failed);
+    if (stopped()) return Cancelled("copy of {} was stopped", job.from);
+    FileCopy copy(source, target, job, shape, throttle, progress, stopped);
     const absl::Cleanup note = [&] { copied.source_damaged = copy.source_damaged(); };
     return copy.Run();
   });
-  return copied;
 }
 
-// Of several errors that of the first file whose own it is: others were cancelled by it.
-absl::StatusOr<std::vector<CopiedFile>> AllOf(std::vector<Copied> copied, std::size_t* damaged) {
-  const auto failed = [](const Copied& one) { return !one.file.ok(); };
-  const auto failed_itself = [](const Copied& one) { return !one.file.ok() && !absl::IsCancelled(one.file.status()); };
-  auto worst = std::ranges::find_if(copied, failed_itself);
-  if (worst == copied.end()) worst = std::ranges::find_if(copied, failed);
-  if (worst != copied.end()) {
-    if (worst->source_damaged && damaged != nullptr) *damaged = static_cast<std::size_t>(worst - copied.begin());
-    return worst->file.status();
-  }
-  std::vector<CopiedFile> files;
-  files.reserve(copied.size());
-  for (Copied& one : copied) files.push_back(*std::move(one.file));
-  return files;
+// What those that go at the same time have together is what one of them has alone.
+PieceShape ShapeOf(const std::vector<CopyJob>& jobs, std::size_t at_once) {
+  const auto large = static_cast<std::size_t>(std::ranges::count_if(jobs, [](const CopyJob& job) {
+    return job.entry->bytes() > kWholeFile.blocks * kWholeFile.pieces / kFilesAtOnce * kCrcBlockBytes;
+  }));
+  return {.blocks = kWholeFile.blocks, .pieces = kWholeFile.pieces / std::clamp<std::size_t>(large, 1, at_once)};
 }
 
 }  // namespace
@@ -320,16 +310,27 @@ absl::StatusOr<std::vector<CopiedFile>> CopyToWork(Disk& source, Disk& target, c
     if (job.entry == nullptr) return InvalidArgument("{}: nothing is known of the file", job.from);
     CAIRN_RETURN_IF_ERROR(CheckEntry(*job.entry));
   }
-  const std::size_t at_once = std::clamp<std::size_t>(std::min(jobs.size(), target.syncs_at_once()), 1, kFilesAtOnce);
-  const PieceShape shape{.blocks = kWholeFile.blocks, .pieces = kWholeFile.pieces / at_once};
+  // A source that does one thing after the other, as what is made of a redundancy set, would only read here and there.
+  const std::size_t at_once = std::min({jobs.size(), source.syncs_at_once(), target.syncs_at_once(), kFilesAtOnce});
+  const PieceShape shape = ShapeOf(jobs, std::max<std::size_t>(at_once, 1));
   std::vector<Copied> copied(jobs.size());
-  std::atomic<bool> failed{false};
+  constexpr std::size_t kNone = SIZE_MAX;
+  std::atomic<std::size_t> failed{kNone};  // the first one, for which the others are stopped
+  const Stopped stopped = [&] { return progress.stop || failed != kNone; };
   EachAtOnce(jobs.size(), at_once, [&](std::size_t i) {
-    copied[i] = CopyOne(source, target, jobs[i], shape, throttle, progress, failed);
-    if (!copied[i].file.ok()) failed = true;
-    return !failed;
+    CopyOne(source, target, jobs[i], shape, throttle, progress, stopped, copied[i]);
+    std::size_t none = kNone;
+    return copied[i].file.ok() || !failed.compare_exchange_strong(none, i);
   });
-  return AllOf(std::move(copied), damaged);
+  if (failed != kNone) {
+    const Copied& first = copied[failed];
+    if (first.source_damaged && damaged != nullptr) *damaged = failed;
+    return first.file.status();
+  }
+  std::vector<CopiedFile> files;
+  files.reserve(copied.size());
+  for (Copied& one : copied) files.push_back(*std::move(one.file));
+  return files;
 }
 
 absl::Status PutInPlace(Disk& target, const std::vector<CopiedFile>& files) {

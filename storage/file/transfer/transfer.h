@@ -47,7 +47,7 @@ struct TransferProgress {
   std::atomic<std::uint64_t> bytes_done{0};
   std::atomic<std::uint64_t> compared{0};   // bytes that were there before and may count as done
   std::atomic<std::uint32_t> throttled{0};  // so many of its files wait for their share of the bandwidth
-  std::atomic<bool> stop{false};       // set by the owner: the copy ends with kCancelled at the next block
+  std::atomic<bool> stop{false};            // set by the owner: the copy ends with kCancelled at the next piece
 
   // Has it got on since `seen` was what this has set? It has, too, while it waits for bandwidth: that is no hang.
   bool GotOn(std::uint64_t& seen) const {
@@ -66,7 +66,7 @@ struct CopyJob {
   std::uint64_t owner = 0;  // where several datasets may have a file of this name, even of the same bytes: which one
 };
 
-// Copies the files, several at once if the target gains by that (Disk::syncs_at_once): all of them, or nothing has
+// Copies the files, several at once if both disks gain by that (Disk::syncs_at_once): all of them, or nothing has
 // changed under a final name. kDataLoss: a *source* block differs from its CRC (the message names file and offset;
 // `damaged` receives the index of the job). kUnavailable, kResourceExhausted, …: of either side, the message says
 // which.

@@ -129,6 +129,32 @@ TEST_F(PassedOverTest, WhatIsPinnedIsMadeAnewWhileARankAsks) {
   EXPECT_EQ(RestoreLatest().id, before_);
 }
 
+// One has come to restore it already: it would keep it from being made anew, and wait in vain for the others.
+TEST_F(PassedOverTest, WhatIsPinnedIsMadeAnewThoughARankHasComeToRestoreIt) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.cache.keep = 10;
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  oldest_ = Redundant(4);
+  ASSERT_SAYS(clients[0]->Wait(oldest_, local::PREFIX), local::OK, "");
+  before_ = Redundant(5);
+  Close();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  for (const auto& client : clients) ASSERT_EQ(client->Latest().latest().dataset(), before_);
+  Memory memory = Blank(MemoryOf(0, 5));
+  const std::uint64_t restored = clients[0]->SendRestore(before_, memory);
+  nodes.Pass(std::chrono::seconds(1));
+  ASSERT_FALSE(clients[0]->HasReply(restored));
+  ASSERT_NO_FATAL_FAILURE(Damage(nodes[2], FindFile(nodes[2], before_, fmt::format("Ckpt{}-Rank2.fti", before_))));
+  const std::uint64_t flushed = clients[1]->SendWait(before_, local::PREFIX);
+  while (!clients[1]->HasReply(flushed)) {
+    ASSERT_EQ(clients[3]->Latest().latest().dataset(), before_);
+    ASSERT_TRUE(nodes.Advance());
+  }
+  EXPECT_SAYS(clients[1]->Next(flushed), local::OK, "");
+  EXPECT_EQ(clients[0]->TakeRestore(restored, memory).code, local::RETRY);
+  EXPECT_EQ(RestoreLatest().id, before_);
+}
+
 // The same of what cannot be made anew: then it is the one before that is waited for.
 TEST_F(PassedOverTest, WhatIsPinnedIsGivenUpWhileARankAsks) {
   ASSERT_NO_FATAL_FAILURE(Make());

@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <latch>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "storage/base/clock.h"
 #include "storage/file/transfer/transfer.h"
 #include "tests/storage/place/cache/datasets.h"
 #include "tests/support/fake_disk.h"
@@ -29,7 +32,7 @@ class TransfersAtOnceTest : public ::testing::Test {
     EXPECT_OK(source_.MakeDirectory("/cache", 0700));
     for (std::size_t i = 0; i < kFiles; ++i) {
       const std::string name = fmt::format("file_{}", i);
-      contents_.push_back(TestContent(i + 1, kMiB + i));
+      contents_.push_back(TestContent(i + 1, i % 2 == 0 ? kMiB + i : 11 * kMiB + i));  // one piece, or several
       entries_.push_back(TestEntry(name, "ckpt.1/" + name, contents_.back()));
       EXPECT_OK(WriteTestFile(source_, "/cache/" + name, contents_.back()));
     }
@@ -43,7 +46,7 @@ class TransfersAtOnceTest : public ::testing::Test {
     return CopyFiles(source_, target_, jobs, throttle_, progress_, &damaged_);
   }
 
-  FakeDisk source_, target_{{.syncs_at_once = 8}};
+  FakeDisk source_{{.direct = true, .syncs_at_once = 8}}, target_{{.direct = true, .syncs_at_once = 8}};
   std::vector<std::string> contents_;
   std::vector<catalogue::FileEntry> entries_;
   Throttle throttle_{0};
@@ -65,13 +68,45 @@ TEST_F(TransfersAtOnceTest, SyncsOfSeveralFilesWaitAtTheSameTime) {
   }
 }
 
-TEST_F(TransfersAtOnceTest, TheDamagedFileIsNamedAndNotOneThatWasCancelledForIt) {
-  source_.FlipBit("/cache/file_5", 99);
-  EXPECT_STATUS(kDataLoss, Copy(), "source: /cache/file_5: offset 0");
-  EXPECT_EQ(damaged_, 5u);
+// The first file is stopped for it, and comes before it.
+TEST_F(TransfersAtOnceTest, TheDamagedFileIsNamedAndNotOneThatWasStoppedForIt) {
+  source_.FlipBit("/cache/file_1", 99);
+  std::latch found{1};
+  source_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op == FakeOp::kOpen && path == "/cache/file_2") found.wait();
+  });
+  target_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op == FakeOp::kWrite && path.find("file_0") != std::string::npos) found.wait();
+  });
+  std::thread let_go([&] {
+    SleepFor(std::chrono::milliseconds(300));
+    found.count_down();
+  });
+  EXPECT_STATUS(kDataLoss, Copy(), "source: /cache/file_1: offset 0");
+  let_go.join();
+  EXPECT_EQ(damaged_, 1u);
   for (const catalogue::FileEntry& entry : entries_) {
     EXPECT_STATUS(kNotFound, target_.Info("/pfs/ckpt.1/" + entry.name()), "");
   }
+}
+
+// Also one that only compares what is there already.
+TEST_F(TransfersAtOnceTest, OnceOneHasFailedTheOthersCompareNoMore) {
+  ASSERT_OK(Copy());
+  ASSERT_OK(target_.Remove("/pfs/ckpt.1/file_1"));
+  ASSERT_OK(source_.Remove("/cache/file_1"));
+  progress_.compared = 0;
+  std::latch fails{1};
+  source_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op == FakeOp::kOpen && path == "/cache/file_1") fails.count_down();
+  });
+  target_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op != FakeOp::kRead || path != "/pfs/ckpt.1/file_3") return;
+    fails.wait();
+    SleepFor(std::chrono::milliseconds(200));
+  });
+  EXPECT_STATUS(kNotFound, Copy(), "source: ");
+  EXPECT_LT(progress_.compared, 11 * kMiB) << "file_3 alone has as many";
 }
 
 TEST_F(TransfersAtOnceTest, StoppedAllAreCancelled) {
