@@ -196,7 +196,7 @@ TEST_F(OtherCachesTest, AnOlderOneComesIfTheNewestDoesNot) {
 
 TEST_F(OtherCachesTest, ANodeThatBreaksOffLeavesNothing) {
   Put(*other_, 5);
-  other_->files->FailOn({.op = FakeOp::kRead, .path_part = "state.bin", .nth = 2, .times = 1000});
+  other_->files->FailOn({.op = FakeOp::kRead, .path_part = "state.bin", .nth = 1, .times = 1000});
   EXPECT_THAT(BringNow().missed, ElementsAre(5));
   ExpectNotHere(5);
   other_->files->ClearFaults();
