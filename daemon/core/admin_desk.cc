@@ -20,6 +20,7 @@ namespace {
 
 void Put(const DiskMechanisms& of, admin::Mechanisms::OfDisk& told) {
   told.set_engine(std::string(of.engine));
+  told.set_direct_off(!of.direct);
   told.set_files(of.files);
   told.set_files_direct(of.files_direct);
 }

@@ -230,9 +230,9 @@ absl::StatusOr<std::shared_ptr<Image>> ImageStore::MakeImage(std::uint64_t bytes
 }
 
 void ImageStore::Describe(admin::Mechanisms& told) const {
-  told.set_images(made_.all);
   told.set_images_huge(made_.huge);
   told.set_images_pinned(made_.pinned);
+  told.set_images(made_.all);  // last: one that is made meanwhile must not make them more than all
 }
 
 // Fresh memory may take seconds, in which another image of the session may come back: the wish waits for either.

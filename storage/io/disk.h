@@ -58,7 +58,9 @@ struct FileInfo {
 
 // With what a disk works, of all that a kernel or a file system may refuse. Counts are since the disk is there.
 struct DiskMechanisms {
-  std::string_view engine = {};    // "io_uring"; "threads" if the kernel refuses that; empty: neither
+  // "io_uring"; "threads" if the kernel refuses that; "io_uring, threads" if it does so for some file systems; or none.
+  std::string_view engine = {};
+  bool direct = true;              // false: by its options nobody gets direct I/O, and no file is counted
   std::uint64_t files = 0;         // opened for direct I/O
   std::uint64_t files_direct = 0;  // of those, the ones that got it
 };

@@ -68,9 +68,10 @@ class Engines {
     Add();
   }
 
-  std::string_view name() const {
-    const absl::MutexLock lock(&mutex_);
-    return without_uring_ ? "threads" : "io_uring";
+  // Does not wait for an engine that is being made.
+  std::string_view names() const {
+    if (!threads_) return "io_uring";
+    return io_uring_ ? "io_uring, threads" : "threads";
   }
 
   // The first one pins: that of the cache, whose disk serves nothing else. What others transfer works without.
@@ -115,7 +116,7 @@ class Engines {
 
   void Add() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     engines_.push_back(MakeIoEngine(options_));
-    if (engines_.back()->name() != "io_uring") without_uring_ = true;
+    (engines_.back()->name() == "io_uring" ? io_uring_ : threads_) = true;
   }
 
   void LetGo(dev_t device) {
@@ -127,7 +128,7 @@ class Engines {
   const IoEngineOptions options_;
   mutable absl::Mutex mutex_;
   std::map<dev_t, Served> served_ ABSL_GUARDED_BY(mutex_);
-  bool without_uring_ ABSL_GUARDED_BY(mutex_) = false;  // one of them
+  std::atomic<bool> io_uring_{false}, threads_{false};  // one of them is such an engine
   // Last: they end first, and what they still finish lets go of them.
   std::vector<std::unique_ptr<IoEngine>> engines_ ABSL_GUARDED_BY(mutex_);
 };
@@ -270,7 +271,8 @@ class PosixDiskImpl final : public PosixDisk {
 
   std::shared_ptr<void> Pin(std::span<std::byte> memory) override { return engines_.Pin(memory); }
   DiskMechanisms mechanisms() const override {
-    return {.engine = engines_.name(), .files = files_, .files_direct = files_direct_};
+    const std::uint64_t files_direct = files_direct_;  // before the others, or it could be more than they are
+    return {.engine = engines_.names(), .direct = direct_, .files = files_, .files_direct = files_direct};
   }
   // A journalling file system writes its journal once for all of them.
   std::size_t syncs_at_once() const override { return 8; }
@@ -304,7 +306,7 @@ class PosixDiskImpl final : public PosixDisk {
   absl::StatusOr<std::unique_ptr<File>> Opened(UniqueFd fd, dev_t device, const std::string& path, bool wants_direct) {
     const bool direct = direct_ && wants_direct && ::fcntl(fd.get(), F_SETFL, O_DIRECT) == 0;
     if (!direct && ::fcntl(fd.get(), F_SETFL, 0) != 0) return ErrnoStatus(errno, fmt::format("open {}", path));
-    if (wants_direct) ++files_;
+    if (direct_ && wants_direct) ++files_;
     if (direct) ++files_direct_;
     return std::make_unique<PosixFile>(engines_.Of(device), std::move(fd), path, direct);
   }

@@ -26,7 +26,7 @@ struct PosixDiskOptions {
 //               system that has files open has an engine of its own (more than kEnginesMax at once share): one that
 //               hangs holds up no transfer of another
 //   shapes      what was last given to UseShapes
-//   mechanisms  "threads" also if only one of its engines has no io_uring
+//   mechanisms  an engine once refused an io_uring has threads for as long as the disk is there. Does not block
 // The disk outlives its files; its destructor finishes what was begun.
 class PosixDisk : public Disk {
  public:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <future>
@@ -106,7 +107,7 @@ TEST_F(PosixDiskTest, OneEngineWithoutIoUringIsTold) {
   EXPECT_OK(RunRefused(NoIoUring(EPERM), [&] {
     ASSERT_OK_AND_ASSIGN(const auto there, disk_->Open(other, {.writable = true, .create = true}));
     if (here->Info()->device == there->Info()->device) GTEST_SKIP() << "one file system";
-    EXPECT_EQ(disk_->mechanisms().engine, "threads");
+    EXPECT_EQ(disk_->mechanisms().engine, "io_uring, threads");
   }));
   EXPECT_OK(disk_->Remove(other));
 }
@@ -159,6 +160,7 @@ TEST_F(PosixDiskTest, HowManyFilesGotDirectIoIsCounted) {
   };
   EXPECT_FALSE(open(*disk_, false));
   EXPECT_EQ(disk_->mechanisms().files, 0u);
+  EXPECT_TRUE(disk_->mechanisms().direct);
   const bool here = open(*disk_, true);
   EXPECT_EQ(disk_->mechanisms().files, 1u);
   EXPECT_EQ(disk_->mechanisms().files_direct, here ? 1u : 0u);
@@ -167,7 +169,23 @@ TEST_F(PosixDiskTest, HowManyFilesGotDirectIoIsCounted) {
   EXPECT_EQ(disk_->mechanisms().files_direct, here ? 1u : 0u);
   const auto without = MakePosixDisk({.engine = {}, .direct = false});
   EXPECT_FALSE(open(*without, true));
-  EXPECT_EQ(without->mechanisms().files_direct, 0u);
+  EXPECT_FALSE(without->mechanisms().direct);
+  EXPECT_EQ(without->mechanisms().files, 0u) << "nothing was refused to it";
+}
+
+TEST_F(PosixDiskTest, NeverMoreFilesGotDirectIoThanWereOpenedForIt) {
+  std::atomic<bool> opened{false};
+  std::thread opener([this, &opened] {
+    for (int file = 0; file < 3000; ++file) {
+      EXPECT_OK(disk_->Open(root_ + "/a", {.direct = true, .writable = true, .create = true}));
+    }
+    opened = true;
+  });
+  while (!opened && !HasFailure()) {
+    const DiskMechanisms told = disk_->mechanisms();
+    EXPECT_LE(told.files_direct, told.files);
+  }
+  opener.join();
 }
 
 // What records compare with what other programs saw must be what stat(2) tells.
