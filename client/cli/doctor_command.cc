@@ -95,11 +95,11 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
   findings.push_back(ProbeTouching());
   findings.push_back(ProbeCopy());
   findings.push_back(ProbeMd5());
-  add(ProbeUring(), [&] { return TellEngines(*used); });
+  add(ProbeUring(used && LacksUring(*used)), [&] { return TellEngines(*used); });
   add(ProbePinnedMemory(), [&] { return TellPinning(*used); });
   findings.push_back(ProbeWritable(*disk, "cache", cache));
   add(ProbeDirectIo(*disk, "direct I/O in the cache", cache),
-      [&] { return of_daemon ? TellDirectIo(used->cache()) : std::string(); });
+      [&] { return of_daemon ? TellDirectIo(used->cache(), "its cache") : std::string(); });
   findings.push_back(ProbeReserved(*disk, cache));
   findings.push_back(ProbeShared(*disk, cache));
   findings.push_back(ProbePriorities(*disk, "I/O priorities in the cache", cache));
@@ -108,7 +108,8 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
   findings.push_back(ProbePersistence(cache));
   if (!prefix.empty()) {
     findings.push_back(ProbePrefix(*disk, prefix));
-    add(ProbeDirectIo(*disk, "direct I/O on the prefix", prefix), [&] { return TellDirectIo(used->prefix()); });
+    add(ProbeDirectIo(*disk, "direct I/O on the prefix", prefix),
+        [&] { return TellDirectIo(used->prefix(), "all its prefixes"); });
     findings.push_back(ProbePriorities(*disk, "I/O priorities on the prefix", prefix));
     findings.push_back(ProbeInodes(*disk, prefix));
   }

@@ -10,16 +10,31 @@
 namespace cairn::cli {
 namespace {
 
-constexpr const char* kThreads = "threads";
-
 constexpr const char* kNoImage = "the daemon has made no image yet";
+
+// Of the engine's name as the daemon says it.
+bool IsWithoutUring(std::string_view engine) {
+  return engine == "threads";
+}
+bool IsWithoutUringForSome(std::string_view engine) {
+  return engine == "io_uring, threads";
+}
+
+// "io_uring for the cache".
+std::string TellEngine(const admin::Mechanisms::OfDisk& told, std::string_view place) {
+  if (IsWithoutUringForSome(told.engine())) return fmt::format("threads for some file systems of {}", place);
+  return fmt::format("{} for {}", Clean(told.engine()), place);
+}
 
 }  // namespace
 
 std::string TellEngines(const admin::Mechanisms& told) {
-  const std::string cache = Clean(told.cache().engine()), prefix = Clean(told.prefix().engine());
-  if (cache == prefix) return fmt::format("the daemon uses {}", cache);
-  return fmt::format("the daemon uses {} for the cache, {} for the prefix", cache, prefix);
+  const std::string& engine = told.cache().engine();
+  if (engine == told.prefix().engine() && !IsWithoutUringForSome(engine)) {
+    return fmt::format("the daemon uses {}", Clean(engine));
+  }
+  return fmt::format("the daemon uses {}, {}", TellEngine(told.cache(), "the cache"),
+                     TellEngine(told.prefix(), "its prefixes"));
 }
 
 std::string TellHugePages(const admin::Mechanisms& told) {
@@ -32,24 +47,36 @@ std::string TellPinning(const admin::Mechanisms& told) {
   return fmt::format("the daemon has pinned {} of {} images", told.images_pinned(), told.images());
 }
 
-std::string TellDirectIo(const admin::Mechanisms::OfDisk& told) {
-  if (told.files() == 0) return "the daemon has opened no file for it yet";
-  return fmt::format("the daemon uses it for {} of {} files", told.files_direct(), told.files());
+std::string TellDirectIo(const admin::Mechanisms::OfDisk& told, std::string_view of) {
+  if (told.direct_off()) return "the daemon does not use it: its settings have it off";
+  if (told.files() == 0) return fmt::format("the daemon has opened no file of {} for it yet", of);
+  return fmt::format("the daemon uses it for {} of {} files of {}", told.files_direct(), told.files(), of);
+}
+
+bool LacksUring(const admin::Mechanisms& told) {
+  const auto lacks = [](std::string_view engine) { return IsWithoutUring(engine) || IsWithoutUringForSome(engine); };
+  return lacks(told.cache().engine()) || lacks(told.prefix().engine());
 }
 
 std::string TellRefused(const admin::Mechanisms& told) {
   std::vector<std::string> refused;
-  const bool cache = told.cache().engine() == kThreads, prefix = told.prefix().engine() == kThreads;
-  if (cache || prefix) {
-    refused.push_back(fmt::format("io_uring{}", !prefix ? " for the cache" : !cache ? " for the prefix" : ""));
+  const auto uring = [&refused](const std::string& engine, const char* place) {
+    if (IsWithoutUring(engine)) refused.push_back(fmt::format("io_uring for {}", place));
+    if (IsWithoutUringForSome(engine)) refused.push_back(fmt::format("io_uring for some file systems of {}", place));
+  };
+  if (IsWithoutUring(told.cache().engine()) && IsWithoutUring(told.prefix().engine())) {
+    refused.emplace_back("io_uring");
+  } else {
+    uring(told.cache().engine(), "the cache");
+    uring(told.prefix().engine(), "prefixes");
   }
   const auto count = [&](const char* mechanism, std::uint64_t used, std::uint64_t all, const char* what) {
-    if (used < all) refused.push_back(fmt::format("{} for {} of {} {}", mechanism, all - used, all, what));
+    if (used < all) refused.push_back(fmt::format("{} ({} of {}{})", mechanism, all - used, all, what));
   };
-  count("huge pages", told.images_huge(), told.images(), "images");
-  count("pinning", told.images_pinned(), told.images(), "images");
-  count("direct I/O", told.cache().files_direct(), told.cache().files(), "files of the cache");
-  count("direct I/O", told.prefix().files_direct(), told.prefix().files(), "files of the prefix");
+  count("huge pages for images", told.images_huge(), told.images(), "");
+  count("pinned images", told.images_pinned(), told.images(), "");
+  count("direct I/O in the cache", told.cache().files_direct(), told.cache().files(), " files");
+  count("direct I/O on the prefix", told.prefix().files_direct(), told.prefix().files(), " files of all prefixes");
   return fmt::format("{}", fmt::join(refused, ", "));
 }
 

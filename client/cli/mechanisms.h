@@ -4,6 +4,7 @@
 #define CAIRN_CLIENT_CLI_MECHANISMS_H_
 
 #include <string>
+#include <string_view>
 
 #include "proto/admin.pb.h"
 
@@ -13,10 +14,14 @@ namespace cairn::cli {
 std::string TellEngines(const admin::Mechanisms& told);
 std::string TellHugePages(const admin::Mechanisms& told);
 std::string TellPinning(const admin::Mechanisms& told);
-std::string TellDirectIo(const admin::Mechanisms::OfDisk& told);
+// `of`: whose files these are, "its cache".
+std::string TellDirectIo(const admin::Mechanisms::OfDisk& told, std::string_view of);
 
-// What it works without, where it could be with it: "io_uring for the cache, huge pages for 2 of 3 images". Empty:
-// nothing was refused so far.
+// The kernel has refused io_uring to it, for some file systems at least.
+bool LacksUring(const admin::Mechanisms& told);
+
+// What it works without, where it could be with it, by the names that doctor has: "io_uring for the cache, huge pages
+// for images (2 of 3)". Empty: nothing was refused so far.
 std::string TellRefused(const admin::Mechanisms& told);
 
 }  // namespace cairn::cli

@@ -142,10 +142,12 @@ Finding ProbeTouching() {
                            error == EINVAL ? "this kernel does not have it (5.14 does)" : std::strerror(error)));
 }
 
-Finding ProbeUring() {
+Finding ProbeUring(bool daemon_lacks_it) {
   const absl::Status status = ProbeIoUring();
-  if (status.ok()) return Works("io_uring", false, "for the cache and the prefix");
-  return Fails("io_uring", false, fmt::format("{}: a few threads read and write instead", MessageOf(status)));
+  if (status.ok() && !daemon_lacks_it) return Works("io_uring", false, "for the cache and the prefix");
+  return Fails("io_uring", false,
+               fmt::format("{}: a few threads read and write instead",
+                           status.ok() ? "refused to the daemon, not to this command" : MessageOf(status)));
 }
 
 Finding ProbeMd5() {

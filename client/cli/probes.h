@@ -24,7 +24,7 @@ struct Finding {
 Finding ProbeSealedMemory();  // memfd_create and seals
 Finding ProbeHugePages();     // MADV_COLLAPSE on a memfd
 Finding ProbeTouching();      // MADV_POPULATE_WRITE
-Finding ProbeUring();
+Finding ProbeUring(bool daemon_lacks_it);
 Finding ProbeMd5();
 Finding ProbeCopy();             // which stores libcairn copies into images with
 Finding ProbePinnedMemory();     // with RLIMIT_MEMLOCK
