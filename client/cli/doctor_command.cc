@@ -102,7 +102,7 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
       [&] { return of_daemon ? TellDirectIo(used->cache(), "its cache") : std::string(); });
   findings.push_back(ProbeReserved(*disk, cache));
   findings.push_back(ProbeShared(*disk, cache));
-  findings.push_back(ProbePriorities(*disk, "I/O priorities in the cache", cache));
+  findings.push_back(ProbePriorities(*disk, "I/O priorities in the cache", cache, /*measured=*/true));
   findings.push_back(of_daemon && told->has_transfers() ? TellTransfers(told->transfers())
                                                         : FindTransfers(*disk, cache, CacheSettings()));
   findings.push_back(ProbePersistence(cache));
@@ -110,7 +110,7 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
     findings.push_back(ProbePrefix(*disk, prefix));
     add(ProbeDirectIo(*disk, "direct I/O on the prefix", prefix),
         [&] { return TellDirectIo(used->prefix(), "all its prefixes"); });
-    findings.push_back(ProbePriorities(*disk, "I/O priorities on the prefix", prefix));
+    findings.push_back(ProbePriorities(*disk, "I/O priorities on the prefix", prefix, /*measured=*/false));
     findings.push_back(ProbeInodes(*disk, prefix));
   }
   AskArbiter(findings);
@@ -127,6 +127,7 @@ ExitCode RunDoctor(const Context& context, const DoctorOptions& options) {
     healthy = healthy && (finding.works || !finding.needed);
     Json row = {
         {"name", finding.name}, {"works", finding.works}, {"needed", finding.needed}, {"detail", finding.detail}};
+    if (!finding.known) row["works"] = nullptr;
     if (!finding.daemon.empty()) row["daemon"] = finding.daemon;
     if (!finding.creation.empty()) row["exclusive_creation"] = finding.creation;
     if (!finding.file_system.empty()) {
@@ -134,7 +135,7 @@ ExitCode RunDoctor(const Context& context, const DoctorOptions& options) {
       row["copies_told_by"] = finding.told_by;
     }
     rows.push_back(std::move(row));
-    const char* const verdict = finding.works ? "works" : finding.needed ? "MISSING" : "no";
+    const char* const verdict = finding.works ? "works" : finding.needed ? "MISSING" : finding.known ? "no" : "unknown";
     text += fmt::format("{:<7}  {}: {}{}\n", verdict, finding.name, Clean(finding.detail),
                         finding.daemon.empty() ? std::string() : "; " + finding.daemon);
   }

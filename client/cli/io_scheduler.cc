@@ -18,7 +18,7 @@ absl::StatusOr<std::string> IoSchedulerOf(std::uint64_t device, const std::strin
   // All that the kernel has, the one in use in brackets: "none [mq-deadline] bfq".
   const std::size_t begin = line.find('['), end = line.find(']');
   if (begin == std::string::npos || end == std::string::npos || end < begin) {
-    return NotFound("device {}:{} has no scheduler", major(device), minor(device));
+    return NotFound("the kernel names no scheduler for device {}:{}", major(device), minor(device));
   }
   return line.substr(begin + 1, end - begin - 1);
 }

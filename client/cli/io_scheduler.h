@@ -11,7 +11,9 @@ namespace cairn::cli {
 
 // Of the disk with this number (FileInfo::device), or whose partition has it: "bfq", "mq-deadline", "none". `devices`:
 // where the kernel lists them.
-//   kNotFound  it is no disk of this machine: a file system in memory, of several disks, or of the network
+//   kNotFound  the kernel names none for it, and which one serves the disks below, if there are any, is not known: a
+//              device made of others (LVM, dm-crypt, NVMe multipath); a file system over others (overlayfs), of several
+//              disks (btrfs), in memory, or of the network
 absl::StatusOr<std::string> IoSchedulerOf(std::uint64_t device, const std::string& devices = "/sys/dev/block");
 
 }  // namespace cairn::cli

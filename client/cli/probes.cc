@@ -30,6 +30,7 @@
 #include "storage/base/user_name.h"
 #include "storage/io/create_once.h"
 #include "storage/io/device_identity.h"
+#include "storage/io/errno_status.h"
 #include "storage/io/file_system_kind.h"
 #include "storage/io/io_engine.h"
 #include "storage/place/cache/disk_record.h"
@@ -47,25 +48,28 @@ Finding Works(std::string name, bool needed, std::string detail) {
 Finding Fails(std::string name, bool needed, std::string detail) {
   return {.name = std::move(name), .works = false, .needed = needed, .detail = std::move(detail)};
 }
+Finding Unknown(std::string name, std::string detail) {
+  return {.name = std::move(name), .works = false, .needed = false, .known = false, .detail = std::move(detail)};
+}
 
-UniqueFd MakeMemory() {
+absl::StatusOr<UniqueFd> MakeMemory() {
   UniqueFd fd(memfd_create("cairn-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (fd.valid() && ftruncate(fd.get(), kHugePage) != 0) fd.Reset();
+  if (!fd.valid()) return ErrnoStatus(errno, "memfd_create");
+  if (ftruncate(fd.get(), kHugePage) != 0) return ErrnoStatus(errno, "ftruncate");
   return fd;
 }
 
 // What the kernel says to this advice for a part of a memfd that is as large and as aligned as a huge page; 0: it does
-// it.
-int ErrorOfAdvice(int advice) {
-  const UniqueFd fd = MakeMemory();
-  if (!fd.valid()) return errno;
+// it. An error: there is no such part to try it with.
+absl::StatusOr<int> ErrorOfAdvice(int advice) {
+  CAIRN_ASSIGN_OR_RETURN(const UniqueFd fd, MakeMemory());
   void* const space = mmap(nullptr, 2 * kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (space == MAP_FAILED) return errno;
+  if (space == MAP_FAILED) return ErrnoStatus(errno, "mmap");
   const auto first = reinterpret_cast<std::uintptr_t>(space);
   void* const aligned = reinterpret_cast<void*>((first + kHugePage - 1) / kHugePage * kHugePage);
-  int error = 0;
+  absl::StatusOr<int> error = 0;
   if (mmap(aligned, kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) == MAP_FAILED) {
-    error = errno;
+    error = ErrnoStatus(errno, "mmap");
   } else {
     std::memset(aligned, 1, kHugePage);
     if (madvise(aligned, kHugePage, advice) != 0) error = errno;
@@ -114,32 +118,34 @@ absl::StatusOr<bool> WriteDirect(Disk& disk, const std::string& path) {
 Finding ProbeSealedMemory() {
   constexpr const char* kName = "sealed shared memory";
   constexpr const char* kInstead = "a daemon to which it is refused captures nothing";
-  const UniqueFd fd = MakeMemory();
-  if (!fd.valid()) return Fails(kName, true, fmt::format("memfd_create: {}: {}", std::strerror(errno), kInstead));
-  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+  const absl::StatusOr<UniqueFd> fd = MakeMemory();
+  if (!fd.ok()) return Fails(kName, true, fmt::format("{}: {}", MessageOf(fd.status()), kInstead));
+  if (fcntl(fd->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return Fails(kName, true, fmt::format("seals: {}: {}", std::strerror(errno), kInstead));
   }
-  const bool held = ftruncate(fd.get(), 0) != 0;
+  const bool held = ftruncate(fd->get(), 0) != 0;
   return held ? Works(kName, true, "memfd, sealed against shrinking and growing")
               : Fails(kName, true, fmt::format("a sealed memfd could be shrunk: {}", kInstead));
 }
 
 Finding ProbeHugePages() {
   constexpr const char* kName = "huge pages for images";
-  const int error = ErrorOfAdvice(kMadvCollapse);
-  if (error == 0) return Works(kName, false, "MADV_COLLAPSE makes them without privilege");
+  const absl::StatusOr<int> error = ErrorOfAdvice(kMadvCollapse);
+  if (!error.ok()) return Unknown(kName, std::string(MessageOf(error.status())));
+  if (*error == 0) return Works(kName, false, "MADV_COLLAPSE makes them without privilege");
   return Fails(kName, false,
                fmt::format("MADV_COLLAPSE: {}: images use small pages, and a copy into them takes longer",
-                           error == EINVAL ? "this kernel does not have it (6.1 does)" : std::strerror(error)));
+                           *error == EINVAL ? "this kernel does not have it (6.1 does)" : std::strerror(*error)));
 }
 
 Finding ProbeTouching() {
   constexpr const char* kName = "images touched at once";
-  const int error = ErrorOfAdvice(kMadvPopulateWrite);
-  if (error == 0) return Works(kName, false, "MADV_POPULATE_WRITE");
+  const absl::StatusOr<int> error = ErrorOfAdvice(kMadvPopulateWrite);
+  if (!error.ok()) return Unknown(kName, std::string(MessageOf(error.status())));
+  if (*error == 0) return Works(kName, false, "MADV_POPULATE_WRITE");
   return Fails(kName, false,
                fmt::format("MADV_POPULATE_WRITE: {}: new images are filled with zeros by writing instead",
-                           error == EINVAL ? "this kernel does not have it (5.14 does)" : std::strerror(error)));
+                           *error == EINVAL ? "this kernel does not have it (5.14 does)" : std::strerror(*error)));
 }
 
 Finding ProbeUring(bool daemon_lacks_it) {
@@ -285,24 +291,26 @@ Finding ProbeDirectIo(Disk& disk, const std::string& name, const std::string& di
   const std::string path = WorkName(ExistingPart(directory) + "/cairn-doctor");
   const absl::StatusOr<bool> direct = WriteDirect(disk, path);
   disk.Remove(path).IgnoreError();  // it may not be there
-  if (!direct.ok()) return Fails(name, false, fmt::format("{}: {}", MessageOf(direct.status()), kInstead));
+  if (!direct.ok()) return Unknown(name, std::string(MessageOf(direct.status())));
   if (!*direct) return Fails(name, false, fmt::format("the file system of {} has none: {}", directory, kInstead));
   return Works(name, false, "O_DIRECT");
 }
 
-Finding ProbePriorities(Disk& disk, const std::string& name, const std::string& directory) {
+Finding ProbePriorities(Disk& disk, const std::string& name, const std::string& directory, bool measured) {
   const auto info = disk.Info(ExistingPart(directory));
   const auto scheduler = info.ok() ? IoSchedulerOf(info->device) : absl::StatusOr<std::string>(info.status());
-  if (scheduler.ok() && *scheduler == "bfq") {
-    return Works(name, false, "bfq lets drains, and measurements of the disk, give way to other transfers");
+  if (!scheduler.ok()) {
+    return Unknown(name, fmt::format("cannot be told here: {}", MessageOf(scheduler.status())));
   }
-  if (scheduler.ok() && *scheduler == "mq-deadline") {
-    return Fails(name, false, "mq-deadline heeds classes only: measurements of the disk give way, drains do not");
+  const char* const low = measured ? "drains, and measurements of the disk," : "drains";
+  if (*scheduler == "bfq") return Works(name, false, fmt::format("bfq lets {} give way to other transfers", low));
+  if (*scheduler == "mq-deadline") {
+    return Fails(name, false,
+                 fmt::format("mq-deadline heeds classes only, and these since Linux 5.14: {}drains do not give way",
+                             measured ? "measurements of the disk give way there, " : ""));
   }
   return Fails(name, false,
-               fmt::format("{}: drains, and measurements of the disk, are as urgent as other transfers",
-                           scheduler.ok() ? fmt::format("scheduler {} heeds none", *scheduler)
-                                          : std::string(MessageOf(scheduler.status()))));
+               fmt::format("scheduler {} heeds none: {} are as urgent as other transfers", *scheduler, low));
 }
 
 Finding ProbeReserved(Disk& disk, const std::string& directory) {
@@ -310,11 +318,12 @@ Finding ProbeReserved(Disk& disk, const std::string& directory) {
   const std::string path = WorkName(ExistingPart(directory) + "/cairn-doctor");
   const absl::StatusOr<bool> reserved = ReserveBlocks(disk, path);
   disk.Remove(path).IgnoreError();  // it may not be there
-  if (reserved.ok() && *reserved) return Works(kName, false, "fallocate");
+  if (!reserved.ok()) return Unknown(kName, std::string(MessageOf(reserved.status())));
+  if (*reserved) return Works(kName, false, "fallocate");
   return Fails(kName, false,
-               fmt::format("{}: writes beyond a file's end wait for each other, and may find the disk full",
-                           reserved.ok() ? fmt::format("fallocate gives none in {}", directory)
-                                         : std::string(MessageOf(reserved.status()))));
+               fmt::format("fallocate gives none in {}: writes beyond a file's end wait for each other, and may find "
+                           "the disk full",
+                           directory));
 }
 
 Finding ProbeShared(Disk& disk, const std::string& directory) {
@@ -325,10 +334,11 @@ Finding ProbeShared(Disk& disk, const std::string& directory) {
   disk.Remove(path).IgnoreError();   // it may not be there
   disk.Remove(clone).IgnoreError();  // nor this one
   if (status.ok()) return Works(kName, false, "each file of a checkpoint begins as a clone of the one before it");
+  if (!absl::IsFailedPrecondition(status)) return Unknown(kName, std::string(MessageOf(status)));
   return Fails(kName, false,
-               fmt::format("{}: files of checkpoints that leave the cache are written over instead",
-                           absl::IsFailedPrecondition(status) ? fmt::format("the file system of {} has none", directory)
-                                                              : std::string(MessageOf(status))));
+               fmt::format("the file system of {} has none: files of checkpoints that leave the cache are written over "
+                           "instead",
+                           directory));
 }
 
 Finding TellTransfers(const admin::CacheTransfers& told) {

@@ -14,6 +14,7 @@ struct Finding {
   std::string name;
   bool works = false;
   bool needed = false;        // Cairn cannot do without it
+  bool known = true;          // false: it could not be tried, or cannot be told; nothing is said of what happens then
   std::string detail;         // what was found; if it does not work: why not, and what happens instead
   std::string daemon = {};    // what the daemon says that it uses; empty: nothing
   std::string creation = {};  // of a prefix: how records are made there of which exactly one may be made
@@ -38,7 +39,8 @@ Finding ProbeInodes(Disk& disk, const std::string& directory);  // a directory h
 // cache and /. `apart`: else it is not used (redundant.apart).
 Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache, bool apart);
 Finding ProbeDirectIo(Disk& disk, const std::string& name, const std::string& directory);
-Finding ProbePriorities(Disk& disk, const std::string& name, const std::string& directory);  // of transfers
+// Of transfers. `measured`: a daemon measures this disk.
+Finding ProbePriorities(Disk& disk, const std::string& name, const std::string& directory, bool measured);
 Finding ProbeReserved(Disk& disk, const std::string& directory);  // blocks of files, before they are written
 Finding ProbeShared(Disk& disk, const std::string& directory);    // extents of files that are the same
 // What the daemon says of the transfers of its cache's disk; or, if none says anything, what is in the record that one

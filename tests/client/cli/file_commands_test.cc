@@ -1,4 +1,5 @@
 // The commands that need no daemon: on files, on a prefix, and the command line itself.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -32,6 +33,7 @@ namespace {
 
 using nlohmann::json;
 using testing::CairnRun;
+using ::testing::ContainsRegex;
 
 // A checkpoint file of one variable, 3000 bytes.
 std::string SampleCheckpoint() {
@@ -265,6 +267,27 @@ TEST_F(FileCommandsTest, DoctorTellsByWhatACopyOfARunIsKnown) {
   ExpectSaid(run, 1,
              "no       inodes of the prefix: file system of kind 0x9fa0, which is not known: a copy of the run's "
              "directory is told from it by its path");
+}
+
+TEST_F(FileCommandsTest, DoctorSaysNothingOfWhatItCannotTry) {
+  // No file can be made there, and no disk lies below it.
+  const std::vector<std::string> line = {"doctor", "--cache", "/proc/1/nowhere", "--prefix", "/proc/1/nowhere"};
+  const CairnRun run = Run(line);
+  for (const std::string name : {"direct I/O in the cache", "reserved blocks in the cache",
+                                 "shared extents in the cache", "direct I/O on the prefix"}) {
+    EXPECT_THAT(run.out, ContainsRegex("\nunknown  " + name + ": [^\n:]*/proc/1/cairn-doctor[^\n:]*: [^\n:]*\n"));
+  }
+  for (const std::string name : {"I/O priorities in the cache", "I/O priorities on the prefix"}) {
+    EXPECT_THAT(run.out, ContainsRegex("\nunknown  " + name +
+                                       ": cannot be told here: the kernel names no scheduler for device 0:[0-9]+\n"));
+  }
+  std::vector<std::string> as_json = line;
+  as_json.emplace_back("--json");
+  const json report = json::parse(Run(as_json).out);
+  for (const json& finding : report["findings"]) {
+    if (finding["name"] == "direct I/O on the prefix") EXPECT_TRUE(finding["works"].is_null()) << finding;
+    if (finding["name"] == "prefix") EXPECT_EQ(finding["works"], false) << finding;
+  }
 }
 
 TEST_F(FileCommandsTest, DoctorSaysWhichTransfersTheCacheGetsAndWhyTheyWereNotMeasured) {

@@ -45,10 +45,10 @@ TEST_F(IoSchedulerTest, IsThatOfTheDiskAlsoForItsPartitions) {
 }
 
 TEST_F(IoSchedulerTest, WhatIsNoDiskOrSaysNothingHasNone) {
-  EXPECT_STATUS(absl::StatusCode::kNotFound, Of(2), "8:2 has no scheduler");
+  EXPECT_STATUS(absl::StatusCode::kNotFound, Of(2), "names no scheduler for device 8:2");
   for (const std::string line : {"", "none", "]none["}) {
     Has(line);
-    EXPECT_STATUS(absl::StatusCode::kNotFound, Of(0), "8:0 has no scheduler");
+    EXPECT_STATUS(absl::StatusCode::kNotFound, Of(0), "names no scheduler for device 8:0");
   }
 }
 
