@@ -1,8 +1,10 @@
-// What a kernel, a container or a limit may refuse is refused here, one by one and all together, to a daemon, an
-// application and `cairn doctor`: a run is checkpointed, its daemon is killed, and the next one restores it from its
-// cache, then from its prefix. That the fall-back was in use, and nothing else, the daemon itself says.
+// What a kernel, a container, a file system or a limit may refuse is refused here, one by one and all together, to a
+// daemon, an application and `cairn doctor`: a run is checkpointed, its daemon is killed, and the next one restores it
+// from its cache, then from its prefix. Of io_uring, huge pages, pinned images and direct I/O the daemon itself says
+// that it went without that one, and with the others; of the rest the doctor says that it was refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -31,13 +33,15 @@ using Lines = std::map<std::string, std::string>;  // of the doctor: what each s
 
 constexpr char kUring[] = "io_uring", kHuge[] = "huge pages for images", kTouch[] = "images touched at once",
                kPinned[] = "pinned images", kDirectCache[] = "direct I/O in the cache",
-               kDirectPrefix[] = "direct I/O on the prefix", kReserved[] = "reserved blocks in the cache";
+               kDirectPrefix[] = "direct I/O on the prefix", kReserved[] = "reserved blocks in the cache",
+               kShared[] = "shared extents in the cache";
 
 struct Case {
   std::string name;
   Refusals refusals;
   Lines refused;                      // what the doctor says of each that is refused, as regular expressions
   std::set<std::string> or_not = {};  // may go with them, by the kernel
+  bool hard_links = true;             // false: the prefix makes its records without them
 };
 
 void PrintTo(const Case& one, std::ostream* out) {
@@ -50,6 +54,7 @@ const Lines kNoTouch = {{kTouch, "MADV_POPULATE_WRITE: this kernel does not have
 const Lines kNoReserved = {{kReserved, "fallocate gives none in .*: writes beyond a file's end wait for each other"}};
 const Lines kNoDirect = {{kDirectCache, "the file system of .*/cache has none: .* through the page cache"},
                          {kDirectPrefix, "the file system of .*/prefix has none: .* through the page cache"}};
+const Lines kNoShared = {{kShared, "the file system of .*/cache has none: .* are written over instead"}};
 const Lines kNoPin = {{kPinned, "the kernel looks for their pages at each transfer instead"}};
 
 Lines NoUring(const std::string& why) {
@@ -57,12 +62,17 @@ Lines NoUring(const std::string& why) {
 }
 
 Case AllTogether() {
-  Case all{.name = "AllTogether", .refusals = NoIoUring(ENOSYS), .refused = NoUring("Function not implemented")};
-  for (const Refusals& more :
-       {NoHugePages(), NoPopulate(), NoPinning(ENOMEM), NoLockedMemory(), NoReservation(), NoDirectIo()}) {
+  Case all{.name = "AllTogether",
+           .refusals = NoIoUring(ENOSYS),
+           .refused = NoUring("Function not implemented"),
+           .hard_links = false};
+  for (const Refusals& more : {NoHugePages(), NoPopulate(), NoPinning(ENOMEM), NoLockedMemory(), NoReservation(),
+                               NoDirectIo(), NoClones(), NoHardLinks()}) {
     all.refusals.Add(more);
   }
-  for (const Lines& more : {kNoHuge, kNoTouch, kNoReserved, kNoDirect}) all.refused.insert(more.begin(), more.end());
+  for (const Lines& more : {kNoHuge, kNoTouch, kNoReserved, kNoDirect, kNoShared}) {
+    all.refused.insert(more.begin(), more.end());
+  }
   return all;
 }
 
@@ -96,12 +106,13 @@ class FallBacksTest : public ::testing::TestWithParam<Case> {
             {kDirectCache, use(told["cache"]["files_direct"], told["cache"]["files"])},
             {kDirectPrefix, use(told["prefix"]["files_direct"], told["prefix"]["files"])}};
   }
-  // It is not refused, but nobody can say that it is used: it does not work here, it goes with what is refused, or
-  // locked memory is scarce here, of which all processes of a user share one limit.
+  // It is not refused, but nobody can say that it is used: it does not work here; it goes with what is refused; or it
+  // is io_uring, and all processes of the user share so little locked memory that there may be none left for a ring.
   static bool MayGo(const std::string& name, const std::map<std::string, json>& works_here) {
-    const bool scarce = works_here.at(kPinned)["works"] == false;
-    return works_here.at(name)["works"] == false || GetParam().or_not.contains(name) ||
-           (scarce && (name == kUring || name == kPinned));
+    rlimit locked{};
+    EXPECT_EQ(::getrlimit(RLIMIT_MEMLOCK, &locked), 0);
+    const bool no_ring = name == kUring && locked.rlim_cur < (1 << 20);
+    return no_ring || works_here.at(name)["works"] != true || GetParam().or_not.contains(name);
   }
   // What is refused is not used at all; what works here is used, and by all but for huge pages, which may run out.
   static void ExpectUsed(const Harness& harness, const std::map<std::string, json>& works_here) {
@@ -130,6 +141,12 @@ class FallBacksTest : public ::testing::TestWithParam<Case> {
       EXPECT_EQ(findings.at(kUring)["daemon"], "the daemon uses threads");
     } else if (!MayGo(kUring, works_here)) {
       EXPECT_EQ(findings.at(kUring)["daemon"], "the daemon uses io_uring");
+    }
+    const json creation = findings.at("prefix")["exclusive_creation"];
+    if (GetParam().hard_links) {
+      EXPECT_EQ(creation, works_here.at("prefix")["exclusive_creation"]);
+    } else {
+      EXPECT_NE(creation, "by hard links");
     }
     for (const std::string name : {kHuge, kPinned, kDirectCache, kDirectPrefix}) {
       if (GetParam().refused.contains(name)) {
@@ -171,6 +188,7 @@ class FallBacksTest : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(FallBacksTest, ARunIsCheckpointedAndRestoredByIt) {
+  CAIRN_SKIP_UNLESS_REFUSED(GetParam().refusals);
   const std::map<std::string, json> works_here = Doctor(Harness());
   ASSERT_OK(RunRefused(GetParam().refusals, [&works_here] { Live(works_here); }));
 }
@@ -188,13 +206,16 @@ INSTANTIATE_TEST_SUITE_P(
         // Linux 6.18 counts rings as locked memory, too.
         Case{.name = "LockedMemory", .refusals = NoLockedMemory(), .refused = kNoPin, .or_not = {kUring}},
         Case{.name = "ReservedBlocks", .refusals = NoReservation(), .refused = kNoReserved},
-        Case{.name = "DirectIo", .refusals = NoDirectIo(), .refused = kNoDirect}, AllTogether()),
+        Case{.name = "DirectIo", .refusals = NoDirectIo(), .refused = kNoDirect},
+        Case{.name = "SharedExtents", .refusals = NoClones(), .refused = kNoShared},
+        Case{.name = "HardLinks", .refusals = NoHardLinks(), .refused = {}, .hard_links = false}, AllTogether()),
     [](const auto& info) { return info.param.name; });
 
 // --- That a fall-back is on the way at all where the daemon does not say it ---
 
 // With an answer that nothing stands in for, a checkpoint fails at that call. The daemon goes on.
 void ExpectFailsAt(const Refusals& refusals, const std::string& why) {
+  CAIRN_SKIP_UNLESS_REFUSED(refusals);
   ASSERT_OK(RunRefused(refusals, [&why] {
     Harness harness;
     ASSERT_TRUE(harness.StartDaemon());
@@ -217,12 +238,17 @@ TEST(OnTheWayTest, ImagesAreTouchedByThatCall) {
 
 TEST(OnTheWayTest, WithoutSealedMemoryNothingIsCapturedAndTheDoctorKnowsIt) {
   const Refusals refusals{.calls = {{.call = SYS_memfd_create, .error = ENOSYS}}};
+  CAIRN_SKIP_UNLESS_REFUSED(refusals);
   ExpectFailsAt(refusals, "memfd_create: Function not implemented");
   ASSERT_OK(RunRefused(refusals, [] {
     const Ending doctor = RunProcess(Harness().Client("client/cli/cairn", {"doctor"}));
     EXPECT_EQ(doctor.exit_code, 1);
     EXPECT_THAT(doctor.output, ::testing::HasSubstr("MISSING  sealed shared memory: memfd_create: Function not "
                                                     "implemented: a daemon to which it is refused captures nothing\n"));
+    for (const std::string name : {kHuge, kTouch}) {  // they are tried with such memory, and nobody has refused them
+      EXPECT_THAT(doctor.output,
+                  ::testing::HasSubstr("unknown  " + name + ": memfd_create: Function not implemented\n"));
+    }
   }));
 }
 
@@ -230,6 +256,22 @@ TEST(OnTheWayTest, BlocksAreReservedByThatCall) {
   Refusals refusals = NoReservation();
   refusals.calls.front().error = EIO;
   ExpectFailsAt(refusals, "Input/output error");
+}
+
+// --- What the settings have off ---
+
+TEST(SwitchedOffTest, DirectIoWasNotRefused) {
+  Harness harness;
+  ASSERT_TRUE(harness.StartDaemon({"--cache-direct", "false"}));
+  Application application(harness, harness.prefix());
+  ASSERT_EQ(application.Open(), CAIRN_OK) << application.error();
+  application.ExpectReaches(application.Checkpoint(1), CAIRN_LEVEL_LOCAL);
+  const json told = json::parse(RunProcess(harness.Client("client/cli/cairn", {"status", "--json"})).output);
+  EXPECT_EQ(told["mechanisms"]["cache"]["direct_off"], true);
+  EXPECT_EQ(told["mechanisms"]["cache"]["files"], 0) << told["mechanisms"];
+  EXPECT_EQ(told["mechanisms"]["prefix"]["direct_off"], false);
+  EXPECT_THAT(RunProcess(harness.Client("client/cli/cairn", {"status"})).output,
+              ::testing::Not(::testing::HasSubstr("direct I/O in the cache")));
 }
 
 }  // namespace

@@ -127,10 +127,12 @@ std::optional<bool> HugeWithout(const Refusals& refusals) {
 }
 
 TEST(ImageTest, WithoutHugePagesItHasSmallOnes) {
+  CAIRN_SKIP_UNLESS_REFUSED(NoHugePages());
   EXPECT_EQ(HugeWithout(NoHugePages()), false);
 }
 
 TEST(ImageTest, WithoutMadvPopulateWriteItsPagesAreWritten) {
+  CAIRN_SKIP_UNLESS_REFUSED(NoPopulate());
   for (const int error : {EINVAL, EPERM, ENOSYS}) {
     Refusals refusals = NoPopulate();
     refusals.calls.front().error = error;
@@ -143,6 +145,7 @@ TEST(ImageTest, WithoutMadvPopulateWriteItsPagesAreWritten) {
 }
 
 TEST(ImageTest, WhereItsPagesCannotBeWrittenEitherThatIsTold) {
+  CAIRN_SKIP_UNLESS_REFUSED(NoPopulate());
   Refusals refusals = NoPopulate();
   refusals.Add({.calls = {{.call = SYS_pwrite64, .error = ENOSPC}}});
   EXPECT_OK(RunRefused(refusals, [] {
@@ -153,6 +156,7 @@ TEST(ImageTest, WhereItsPagesCannotBeWrittenEitherThatIsTold) {
 }
 
 TEST(ImageTest, WithoutMemoryNothingElseIsTried) {
+  CAIRN_SKIP_UNLESS_REFUSED(NoPopulate());
   Refusals refusals = NoPopulate();
   refusals.calls.front().error = ENOMEM;
   EXPECT_OK(RunRefused(refusals, [] {

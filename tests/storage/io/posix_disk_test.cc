@@ -82,6 +82,7 @@ TEST_F(PosixDiskTest, EngineIsIoUringWhereTheKernelGivesIt) {
 // --- What a kernel, a container or a limit refuses ---
 
 TEST_F(PosixDiskTest, WithoutIoUringThreadsMoveTheSameBytes) {
+  CAIRN_SKIP_UNLESS_REFUSED(NoIoUring(EPERM));
   for (const auto& [error, code] : {std::pair{EPERM, StatusCode::kPermissionDenied}, {ENOSYS, StatusCode::kInternal}}) {
     EXPECT_OK(RunRefused(NoIoUring(error), [this, error = error, code = code] {
       EXPECT_STATUS(code, ProbeIoUring(), std::strerror(error));
@@ -101,6 +102,7 @@ TEST_F(PosixDiskTest, WithoutIoUringThreadsMoveTheSameBytes) {
 
 // A disk may begin with io_uring, and be refused the ring of a further file system.
 TEST_F(PosixDiskTest, OneEngineWithoutIoUringIsTold) {
+  CAIRN_SKIP_UNLESS_REFUSED(NoIoUring(EPERM));
   if (!ProbeIoUring().ok()) GTEST_SKIP() << ProbeIoUring();
   ASSERT_OK_AND_ASSIGN(const auto here, disk_->Open(root_ + "/a", {.writable = true, .create = true}));
   const std::string other = fmt::format("/dev/shm/posix_disk.{}", ::getpid());
@@ -114,6 +116,7 @@ TEST_F(PosixDiskTest, OneEngineWithoutIoUringIsTold) {
 
 // Transfers from memory that was not pinned, and a second try from where it is not refused.
 TEST_F(PosixDiskTest, WhatIsNotPinnedMovesTheSameBytesAndIsNotTriedAgain) {
+  CAIRN_SKIP_UNLESS_REFUSED(NoPinning(ENOMEM));
   if (!ProbePinning(16 * kBlock).ok()) GTEST_SKIP() << ProbePinning(16 * kBlock);
   for (const auto& [refusals, code] : {std::pair{NoPinning(ENOMEM), StatusCode::kResourceExhausted},
                                        {NoPinning(EPERM), StatusCode::kPermissionDenied},
@@ -137,6 +140,7 @@ TEST_F(PosixDiskTest, WhatIsNotPinnedMovesTheSameBytesAndIsNotTriedAgain) {
 
 // Linux 6.18 counts rings as locked memory, too: without any there are none.
 TEST_F(PosixDiskTest, WithoutLockedMemoryNothingIsPinned) {
+  CAIRN_SKIP_UNLESS_REFUSED(NoLockedMemory());
   EXPECT_OK(RunRefused(NoLockedMemory(), [this] {
     EXPECT_FALSE(ProbePinning(16 * kBlock).ok());
     const auto disk = MakePosixDisk();
@@ -153,6 +157,7 @@ TEST_F(PosixDiskTest, WithoutLockedMemoryNothingIsPinned) {
 }
 
 TEST_F(PosixDiskTest, HowManyFilesGotDirectIoIsCounted) {
+  CAIRN_SKIP_UNLESS_REFUSED(NoDirectIo());
   const auto open = [this](PosixDisk& disk, bool direct) {
     const auto file = disk.Open(root_ + "/a", {.direct = direct, .writable = true, .create = true});
     EXPECT_OK(file);

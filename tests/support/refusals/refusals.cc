@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/io_uring.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
@@ -28,7 +29,9 @@ Refusal Advice(std::uint32_t advice) {
 }
 
 Refusal Registering(std::uint32_t operation, int error) {
-  return {.call = SYS_io_uring_register, .error = error, .only_if = {{.index = 1, .value = operation}}};
+  // The highest bit says that the ring is a registered one, too (IORING_REGISTER_USE_REGISTERED_RING).
+  return {
+      .call = SYS_io_uring_register, .error = error, .only_if = {{.index = 1, .mask = 0x7fffffff, .value = operation}}};
 }
 
 // --- The filter ---
@@ -143,6 +146,16 @@ Refusals NoDirectIo() {
                  .error = EINVAL,
                  .only_if = {{.index = 1, .value = F_SETFL}, {.index = 2, .mask = kDirect, .value = kDirect}}},
                 {.call = SYS_openat, .error = EINVAL, .only_if = {{.index = 2, .mask = kDirect, .value = kDirect}}}}};
+}
+Refusals NoClones() {
+  return {.calls = {{.call = SYS_ioctl, .error = EOPNOTSUPP, .only_if = {{.index = 1, .value = FICLONE}}}}};
+}
+Refusals NoHardLinks() {
+  Refusals refusals{.calls = {{.call = SYS_linkat, .error = EPERM}}};
+#ifdef SYS_link  // newer architectures have linkat only
+  refusals.calls.push_back({.call = SYS_link, .error = EPERM});
+#endif
+  return refusals;
 }
 Refusals NoPinning(int error) {
   return {.calls = {Registering(IORING_REGISTER_BUFFERS_UPDATE, error)}};

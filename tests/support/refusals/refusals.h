@@ -36,14 +36,21 @@ Refusals NoHugePages();         // before Linux 6.1: MADV_COLLAPSE; and no wish 
 Refusals NoPopulate();          // before Linux 5.14: MADV_POPULATE_WRITE
 Refusals NoReservation();       // fallocate
 Refusals NoDirectIo();
+Refusals NoClones();            // FICLONE
+Refusals NoHardLinks();         // as file systems without them answer
 Refusals NoPinning(int error);  // memory is registered with no ring. ENOMEM: as if it were beyond the limit
 Refusals NoNumberedMemory();    // before Linux 5.19: a ring has no places for memory that comes later
 Refusals NoLockedMemory();      // newer kernels give no ring then, either
 
 // Runs `what` on a thread of its own. To this one, and to the processes and threads that it starts, these are refused;
 // of locked memory to all of this process while `what` runs. Processes that it starts should end within it.
-//   kFailedPrecondition  the kernel has no such filters for us: nothing was run
+//   kFailedPrecondition  the kernel has no such filters for us, or does not let us give up a capability: nothing was
+//                        run
 absl::Status RunRefused(const Refusals& refusals, const std::function<void()>& what);
+
+// Skips the test where that is so. First in a test, or in a function that returns nothing.
+#define CAIRN_SKIP_UNLESS_REFUSED(refusals) \
+  if (const absl::Status can_refuse = ::cairn::RunRefused(refusals, [] {}); !can_refuse.ok()) GTEST_SKIP() << can_refuse
 
 }  // namespace cairn
 
