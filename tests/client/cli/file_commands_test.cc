@@ -285,8 +285,12 @@ TEST_F(FileCommandsTest, DoctorSaysNothingOfWhatItCannotTry) {
   as_json.emplace_back("--json");
   const json report = json::parse(Run(as_json).out);
   for (const json& finding : report["findings"]) {
-    if (finding["name"] == "direct I/O on the prefix") EXPECT_TRUE(finding["works"].is_null()) << finding;
-    if (finding["name"] == "prefix") EXPECT_EQ(finding["works"], false) << finding;
+    if (finding["name"] == "direct I/O on the prefix") {
+      EXPECT_TRUE(finding["works"].is_null()) << finding;
+    }
+    if (finding["name"] == "prefix") {
+      EXPECT_EQ(finding["works"], false) << finding;
+    }
   }
 }
 

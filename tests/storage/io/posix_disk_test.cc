@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <future>
@@ -176,21 +175,6 @@ TEST_F(PosixDiskTest, HowManyFilesGotDirectIoIsCounted) {
   EXPECT_FALSE(open(*without, true));
   EXPECT_FALSE(without->mechanisms().direct);
   EXPECT_EQ(without->mechanisms().files, 0u) << "nothing was refused to it";
-}
-
-TEST_F(PosixDiskTest, NeverMoreFilesGotDirectIoThanWereOpenedForIt) {
-  std::atomic<bool> opened{false};
-  std::thread opener([this, &opened] {
-    for (int file = 0; file < 3000; ++file) {
-      EXPECT_OK(disk_->Open(root_ + "/a", {.direct = true, .writable = true, .create = true}));
-    }
-    opened = true;
-  });
-  while (!opened && !HasFailure()) {
-    const DiskMechanisms told = disk_->mechanisms();
-    EXPECT_LE(told.files_direct, told.files);
-  }
-  opener.join();
 }
 
 // What records compare with what other programs saw must be what stat(2) tells.
