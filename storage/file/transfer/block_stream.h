@@ -24,8 +24,7 @@ struct PieceShape {
   std::size_t blocks = 1;
   std::size_t pieces = 16;
 };
-// For files that are read from one end to the other. What one transfer of 1 MiB costs the processor besides its bytes
-// is the greater part of a flush.
+// For files that are read from one end to the other: few large transfers cost the processor less than many small ones.
 inline constexpr PieceShape kWholeFile = {.blocks = 4, .pieces = 8};
 
 // Buffers of a piece each, aligned for direct I/O; what is in them at first is unknown. Some memory stays with the

@@ -319,8 +319,10 @@ absl::StatusOr<std::vector<CopiedFile>> CopyToWork(Disk& source, Disk& target, c
   const Stopped stopped = [&] { return progress.stop || failed != kNone; };
   EachAtOnce(jobs.size(), at_once, [&](std::size_t i) {
     CopyOne(source, target, jobs[i], shape, throttle, progress, stopped, copied[i]);
+    if (copied[i].file.ok()) return true;
     std::size_t none = kNone;
-    return copied[i].file.ok() || !failed.compare_exchange_strong(none, i);
+    failed.compare_exchange_strong(none, i);  // one that was stopped for another finds that one there
+    return false;
   });
   if (failed != kNone) {
     const Copied& first = copied[failed];

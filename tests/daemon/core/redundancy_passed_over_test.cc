@@ -20,14 +20,25 @@ class PassedOverTest : public RedundancyTest {
  protected:
   static constexpr int kLost = 3;  // the node without its part of the one before the newest
 
-  // Steps 4, on the prefix, 5, redundant, and 6, of which nobody keeps anything for others.
-  void Make() {
+  // Steps 4, on the prefix, and 5, redundant.
+  void MakeTwo() {
     for (int i = 0; i < nodes.count(); ++i) nodes[i].config.cache.keep = 10;
     Start("xor");
     ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
     oldest_ = Redundant(4);
     ASSERT_SAYS(clients[0]->Wait(oldest_, local::PREFIX), local::OK, "");
     before_ = Redundant(5);
+  }
+  // The next launch's ranks have all been told of step 5.
+  void MakeTwoAndAsk() {
+    ASSERT_NO_FATAL_FAILURE(MakeTwo());
+    Close();
+    ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+    for (const auto& client : clients) ASSERT_EQ(client->Latest().latest().dataset(), before_);
+  }
+  // The same two, and 6, of which nobody keeps anything for others.
+  void Make() {
+    ASSERT_NO_FATAL_FAILURE(MakeTwo());
     const auto served = nodes.files.served;
     nodes.files.served.clear();
     newest_ = Checkpoint(6);
@@ -109,15 +120,7 @@ TEST_F(PassedOverTest, TheNewestIsOnThePrefixOnlyAndACatalogueIsBad) {
 
 // A flush has found a part of what is pinned to be damaged. It is made anew in a moment, which the ranks wait for.
 TEST_F(PassedOverTest, WhatIsPinnedIsMadeAnewWhileARankAsks) {
-  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.cache.keep = 10;
-  Start("xor");
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
-  oldest_ = Redundant(4);
-  ASSERT_SAYS(clients[0]->Wait(oldest_, local::PREFIX), local::OK, "");
-  before_ = Redundant(5);
-  Close();
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
-  for (const auto& client : clients) ASSERT_EQ(client->Latest().latest().dataset(), before_);
+  ASSERT_NO_FATAL_FAILURE(MakeTwoAndAsk());
   ASSERT_NO_FATAL_FAILURE(Damage(nodes[2], FindFile(nodes[2], before_, fmt::format("Ckpt{}-Rank2.fti", before_))));
   const std::uint64_t flushed = clients[1]->SendWait(before_, local::PREFIX);
   while (!clients[1]->HasReply(flushed)) {
@@ -131,15 +134,7 @@ TEST_F(PassedOverTest, WhatIsPinnedIsMadeAnewWhileARankAsks) {
 
 // One has come to restore it already: it would keep it from being made anew, and wait in vain for the others.
 TEST_F(PassedOverTest, WhatIsPinnedIsMadeAnewThoughARankHasComeToRestoreIt) {
-  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.cache.keep = 10;
-  Start("xor");
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
-  oldest_ = Redundant(4);
-  ASSERT_SAYS(clients[0]->Wait(oldest_, local::PREFIX), local::OK, "");
-  before_ = Redundant(5);
-  Close();
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
-  for (const auto& client : clients) ASSERT_EQ(client->Latest().latest().dataset(), before_);
+  ASSERT_NO_FATAL_FAILURE(MakeTwoAndAsk());
   Memory memory = Blank(MemoryOf(0, 5));
   const std::uint64_t restored = clients[0]->SendRestore(before_, memory);
   nodes.Pass(std::chrono::seconds(1));

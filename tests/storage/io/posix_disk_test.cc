@@ -69,6 +69,17 @@ class PosixDiskTest : public testing::Test {
     return file.ok() && (*file)->direct() ? *std::move(file) : nullptr;
   }
 
+  // What is written comes back.
+  void ExpectBack(Disk& disk, Buffer& out) {
+    Buffer in(out.span().size(), 2);
+    ASSERT_OK_AND_ASSIGN(const auto file, disk.Open(root_ + "/a", {.direct = true, .writable = true, .create = true}));
+    std::promise<absl::Status> wrote;
+    file->WriteAsync(0, out.span(), [&](const absl::Status& status) { wrote.set_value(status); });
+    ASSERT_OK(wrote.get_future().get());
+    ASSERT_OK(file->ReadAt(0, in.span()));
+    EXPECT_EQ(out, in);
+  }
+
   std::unique_ptr<PosixDisk> disk_ = MakePosixDisk();
   std::string root_;
 };
@@ -121,19 +132,14 @@ TEST_F(PosixDiskTest, WhatIsNotPinnedMovesTheSameBytesAndIsNotTriedAgain) {
                                        {NoPinning(EPERM), StatusCode::kPermissionDenied},
                                        {NoNumberedMemory(), StatusCode::kInvalidArgument}}) {
     const auto disk = MakePosixDisk();
-    Buffer out(16 * kBlock), in(16 * kBlock, 2);
+    Buffer out(16 * kBlock);
     EXPECT_OK(RunRefused(refusals, [&, code = code] {
       EXPECT_STATUS(code, ProbePinning(16 * kBlock), "io_uring_register");
       EXPECT_EQ(disk->Pin(out.span()), nullptr);
     }));
     EXPECT_EQ(disk->mechanisms().engine, "io_uring");
     EXPECT_EQ(disk->Pin(out.span()), nullptr) << "an image more would be pinned up to the limit for nothing";
-    ASSERT_OK_AND_ASSIGN(const auto file, disk->Open(root_ + "/a", {.direct = true, .writable = true, .create = true}));
-    std::promise<absl::Status> wrote;
-    file->WriteAsync(0, out.span(), [&](const absl::Status& status) { wrote.set_value(status); });
-    ASSERT_OK(wrote.get_future().get());
-    ASSERT_OK(file->ReadAt(0, in.span()));
-    EXPECT_EQ(out, in);
+    ExpectBack(*disk, out);
   }
 }
 
@@ -144,14 +150,9 @@ TEST_F(PosixDiskTest, WithoutLockedMemoryNothingIsPinned) {
     EXPECT_FALSE(ProbePinning(16 * kBlock).ok());
     const auto disk = MakePosixDisk();
     EXPECT_EQ(disk->mechanisms().engine, ProbeIoUring().ok() ? "io_uring" : "threads");
-    Buffer out(16 * kBlock), in(16 * kBlock, 2);
+    Buffer out(16 * kBlock);
     EXPECT_EQ(disk->Pin(out.span()), nullptr);
-    ASSERT_OK_AND_ASSIGN(const auto file, disk->Open(root_ + "/a", {.direct = true, .writable = true, .create = true}));
-    std::promise<absl::Status> wrote;
-    file->WriteAsync(0, out.span(), [&](const absl::Status& status) { wrote.set_value(status); });
-    ASSERT_OK(wrote.get_future().get());
-    ASSERT_OK(file->ReadAt(0, in.span()));
-    EXPECT_EQ(out, in);
+    ExpectBack(*disk, out);
   }));
 }
 
