@@ -54,6 +54,9 @@ struct RowMaker {
   FindingRow operator()(std::monostate) const { return {}; }
   FindingRow operator()(const verify::CheckedRecord& record) const { return {.what = std::string(record.kind)}; }
   FindingRow operator()(const verify::NothingCommitted&) const { return {.what = "no dataset is committed there"}; }
+  FindingRow operator()(const verify::RemovedMeanwhile&) const {
+    return {.what = "removed while it was looked at", .verdict = "removed"};
+  }
   FindingRow operator()(const verify::CheckedCode& code) const {
     return {.what = fmt::format("FTI-FF code file of level 3, {}", Bytes(code.code_bytes))};
   }

@@ -65,6 +65,8 @@ struct CheckedDataset {
 };
 // A prefix without a dataset.
 struct NothingCommitted {};
+// A dataset that somebody, or the policy, removed while it was looked at.
+struct RemovedMeanwhile {};
 
 struct Finding {
   std::string target;                // path of a file, a folder or a prefix
@@ -73,7 +75,7 @@ struct Finding {
   // it could not be looked at. The message may begin with "<target>: ".
   absl::Status status;
   std::variant<std::monostate, CheckedCheckpoint, CheckedCode, CheckedRecord, CheckedRedundancy, CheckedRanks,
-               CheckedDataset, NothingCommitted>
+               CheckedDataset, NothingCommitted, RemovedMeanwhile>
       what = {};
 };
 using Report = std::function<void(const Finding&)>;

@@ -26,17 +26,21 @@ absl::Status AsDamage(const absl::Status& status) {
 
 class PrefixVerifier {
  public:
-  PrefixVerifier(Disk& disk, const std::string& path, const Report& report)
-      : disk_(disk), path_(path), report_(report) {}
+  PrefixVerifier(Disk& disk, const std::string& path, DatasetId wanted, const Report& report)
+      : disk_(disk), path_(path), wanted_(wanted), report_(report) {}
 
-  void Verify(DatasetId wanted);
+  void Verify();
 
  private:
   void Tell(const absl::Status& status) { report_({.target = path_, .dataset = {}, .status = status}); }
-  void Tell(DatasetId id, const absl::Status& status) { report_({.target = path_, .dataset = id, .status = status}); }
+  void Tell(DatasetId id, const absl::Status& status) {
+    of_dataset_.push_back({.target = path_, .dataset = id, .status = status});
+  }
 
-  // `failed`: when a restart from it has failed; empty: none has.
   void VerifyOne(Prefix& prefix, const scr::Descriptor& descriptor, bool by_cairn, const std::string& failed);
+  bool WasRemoved(Prefix& prefix, DatasetId id) const;
+  // `failed`: when a restart from it has failed; empty: none has.
+  void Check(Prefix& prefix, const scr::Descriptor& descriptor, bool by_cairn, const std::string& failed);
   // Of what Cairn and SCR committed. nullopt: damage, which was told.
   absl::StatusOr<std::optional<CheckedDataset>> VerifyOwn(Prefix& prefix, DatasetId id);
   absl::StatusOr<std::optional<CheckedDataset>> VerifyOfScr(const scr::Descriptor& descriptor);
@@ -47,7 +51,10 @@ class PrefixVerifier {
 
   Disk& disk_;
   const std::string& path_;
+  const DatasetId wanted_;  // 0: all
   const Report& report_;
+  // Held back until all of it was looked at: a removal takes its files away one by one.
+  std::vector<Finding> of_dataset_;
 };
 
 absl::Status PrefixVerifier::VerifyOneFile(const Prefix& prefix, const catalogue::FileEntry& file,
@@ -96,18 +103,35 @@ absl::StatusOr<std::optional<CheckedDataset>> PrefixVerifier::VerifyOfScr(const 
       .by_cairn = false, .ranks = sizes->ranks, .files = sizes->files, .bytes = sizes->bytes, .failed = {}};
 }
 
-void PrefixVerifier::VerifyOne(Prefix& prefix, const scr::Descriptor& descriptor, bool by_cairn,
-                               const std::string& failed) {
+void PrefixVerifier::Check(Prefix& prefix, const scr::Descriptor& descriptor, bool by_cairn,
+                           const std::string& failed) {
   auto checked = by_cairn ? VerifyOwn(prefix, descriptor.id) : VerifyOfScr(descriptor);
   if (!checked.ok()) return Tell(descriptor.id, checked.status());
   if (!checked->has_value()) return;
   (*checked)->failed = failed;
   const absl::Status status =
       failed.empty() ? absl::OkStatus() : FailedPrecondition("a restart from it failed at {}", failed);
-  report_({.target = path_, .dataset = descriptor.id, .status = status, .what = **std::move(checked)});
+  of_dataset_.push_back({.target = path_, .dataset = descriptor.id, .status = status, .what = **std::move(checked)});
 }
 
-void PrefixVerifier::Verify(DatasetId wanted) {
+bool PrefixVerifier::WasRemoved(Prefix& prefix, DatasetId id) const {
+  if (std::ranges::all_of(of_dataset_, [](const Finding& finding) { return finding.status.ok(); })) return false;
+  const auto contents = prefix.Contents();
+  return contents.ok() && contents->removed.contains(id);
+}
+
+void PrefixVerifier::VerifyOne(Prefix& prefix, const scr::Descriptor& descriptor, bool by_cairn,
+                               const std::string& failed) {
+  of_dataset_.clear();
+  Check(prefix, descriptor, by_cairn, failed);
+  if (by_cairn && WasRemoved(prefix, descriptor.id)) {
+    const absl::Status status = wanted_ == 0 ? absl::OkStatus() : NotFound("it was removed while it was looked at");
+    of_dataset_ = {{.target = path_, .dataset = descriptor.id, .status = status, .what = RemovedMeanwhile()}};
+  }
+  for (const Finding& finding : of_dataset_) report_(finding);
+}
+
+void PrefixVerifier::Verify() {
   const auto prefix = Prefix::OpenReadOnly(disk_, path_);
   if (!prefix.ok()) return Tell(prefix.status());
   const auto committed = (*prefix)->Committed();
@@ -115,7 +139,7 @@ void PrefixVerifier::Verify(DatasetId wanted) {
   for (const std::string& warning : (*prefix)->TakeWarnings()) Tell(DataLoss("{}", warning));
   bool found = false;
   for (const auto& [id, dataset] : *committed) {
-    if (wanted != 0 && wanted != id) continue;
+    if (wanted_ != 0 && wanted_ != id) continue;
     found = true;
     VerifyOne(**prefix, dataset.descriptor, dataset.by_cairn, "");
   }
@@ -123,12 +147,12 @@ void PrefixVerifier::Verify(DatasetId wanted) {
   const auto rows = ListIndex(disk_, path_);
   for (const IndexRow& row : rows.ok() ? *rows : std::vector<IndexRow>()) {
     const DatasetId id = row.entry.descriptor.id;
-    if (row.entry.failed.empty() || !row.entry.complete || (wanted != 0 && wanted != id)) continue;
+    if (row.entry.failed.empty() || !row.entry.complete || (wanted_ != 0 && wanted_ != id)) continue;
     found = true;
     VerifyOne(**prefix, row.entry.descriptor, row.by_cairn, row.entry.failed);
   }
   if (found) return;
-  if (wanted != 0) return Tell(NotFound("no dataset {} is committed there", wanted));
+  if (wanted_ != 0) return Tell(NotFound("no dataset {} is committed there", wanted_));
   report_({.target = path_, .dataset = {}, .status = absl::OkStatus(), .what = NothingCommitted()});
 }
 
@@ -159,7 +183,7 @@ absl::Status WhyNotBp(const std::string& path) {
 }  // namespace
 
 void VerifyPrefix(Disk& disk, const std::string& path, DatasetId wanted, const Report& report) {
-  PrefixVerifier(disk, path, report).Verify(wanted);
+  PrefixVerifier(disk, path, wanted, report).Verify();
 }
 
 void VerifyDirectory(Disk& disk, const std::string& path, DatasetId wanted, FileVerifier& files, const Report& report) {

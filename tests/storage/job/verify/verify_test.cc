@@ -1,8 +1,10 @@
 // What `verify` finds: of files, of those of one folder, and of a prefix.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -128,6 +130,39 @@ TEST_F(VerifyTest, EveryDamagedFileOfADatasetIsAFinding) {
   EXPECT_STATUS(StatusCode::kDataLoss, found_[0].status, "Ckpt3-Rank0.fti");
   EXPECT_STATUS(StatusCode::kDataLoss, found_[1].status, "Ckpt3-Rank1.fti") << "committed, yet gone: that is damage";
   EXPECT_EQ(found_[1].dataset, 3u);
+}
+
+TEST_F(VerifyTest, WhatIsRemovedWhileItIsLookedAtIsNoDamage) {
+  CommitDemo(3);
+  CommitDemo(4);
+  CommitDemo(5);
+  ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::Open(disk_, kShownPath));
+  // Removes one of them at the first operation on this file of it.
+  const auto verify_removing = [&](DatasetId id, const std::string& file, DatasetId wanted) {
+    const std::string when = fmt::format("{}/ckpt.{}/{}", kShownPath, id, file);
+    const auto catalogues = prefix->Catalogues(id);
+    ASSERT_OK(catalogues.status());
+    bool begun = false;
+    disk_.SetHook([&](FakeOp, const std::string& path) {
+      if (path != when || std::exchange(begun, true)) return;
+      EXPECT_OK(prefix->Remove(id, *catalogues));
+    });
+    VerifyDemo(wanted);
+    disk_.SetHook({});
+    EXPECT_TRUE(begun);
+    ASSERT_FALSE(found_.empty());
+    EXPECT_EQ(found_[0].dataset, id);
+    EXPECT_TRUE(std::holds_alternative<RemovedMeanwhile>(found_[0].what));
+  };
+  verify_removing(3, "rank_1.cat", 0);
+  EXPECT_OK(found_[0].status);
+  EXPECT_EQ(found_.size(), 3u);
+  verify_removing(4, "Ckpt4-Rank1.fti", 0);
+  EXPECT_OK(found_[0].status);
+  EXPECT_EQ(found_.size(), 2u);
+  verify_removing(5, "Ckpt5-Rank1.fti", 5);
+  EXPECT_EQ(found_.size(), 1u);
+  EXPECT_STATUS(StatusCode::kNotFound, found_[0].status, "removed while it was looked at") << "it was asked for";
 }
 
 TEST_F(VerifyTest, WhatARestartFailedOnIsToldAsSuch) {
