@@ -100,6 +100,7 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
   findings.push_back(ProbeWritable(*disk, "cache", cache));
   add(ProbeDirectIo(*disk, "direct I/O in the cache", cache),
       [&] { return of_daemon ? TellDirectIo(used->cache(), "its cache") : std::string(); });
+  add(ProbeHanding(*disk, cache), [&] { return of_daemon ? TellHanding(used->cache()) : std::string(); });
   findings.push_back(ProbeReserved(*disk, cache));
   findings.push_back(ProbeShared(*disk, cache));
   findings.push_back(ProbePriorities(*disk, "I/O priorities in the cache", cache, /*measured=*/true));

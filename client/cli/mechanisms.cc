@@ -53,6 +53,11 @@ std::string TellDirectIo(const admin::Mechanisms::OfDisk& told, std::string_view
   return fmt::format("the daemon uses it for {} of {} files of {}", told.files_direct(), told.files(), of);
 }
 
+std::string TellHanding(const admin::Mechanisms::OfDisk& told) {
+  if (told.files_asked() == 0) return "the daemon was asked for none yet";
+  return fmt::format("the daemon has let applications read {} of {} files so", told.files_handed(), told.files_asked());
+}
+
 bool LacksUring(const admin::Mechanisms& told) {
   const auto lacks = [](std::string_view engine) { return IsWithoutUring(engine) || IsWithoutUringForSome(engine); };
   return lacks(told.cache().engine()) || lacks(told.prefix().engine());
@@ -77,6 +82,9 @@ std::string TellRefused(const admin::Mechanisms& told) {
   count("pinned images", told.images_pinned(), told.images(), "");
   count("direct I/O in the cache", told.cache().files_direct(), told.cache().files(), " files");
   count("direct I/O on the prefix", told.prefix().files_direct(), told.prefix().files(), " files of all prefixes");
+  if (!told.cache().direct_off()) {
+    count("restores straight into memory", told.cache().files_handed(), told.cache().files_asked(), " files");
+  }
   return fmt::format("{}", fmt::join(refused, ", "));
 }
 

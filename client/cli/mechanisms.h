@@ -16,6 +16,8 @@ std::string TellHugePages(const admin::Mechanisms& told);
 std::string TellPinning(const admin::Mechanisms& told);
 // `of`: whose files these are, "its cache".
 std::string TellDirectIo(const admin::Mechanisms::OfDisk& told, std::string_view of);
+// Of files that applications read straight into their memory.
+std::string TellHanding(const admin::Mechanisms::OfDisk& told);
 
 // The kernel has refused io_uring to it, for some file systems at least.
 bool LacksUring(const admin::Mechanisms& told);

@@ -296,6 +296,22 @@ Finding ProbeDirectIo(Disk& disk, const std::string& name, const std::string& di
   return Works(name, false, "O_DIRECT");
 }
 
+Finding ProbeHanding(Disk& disk, const std::string& directory) {
+  constexpr const char* kName = "restores straight into memory";
+  const std::string path = WorkName(ExistingPart(directory) + "/cairn-doctor");
+  const absl::Status made = disk.Open(path, {.writable = true, .create = true, .exclusive = true}).status();
+  const absl::StatusOr<HandedFile> handed = made.ok() ? disk.OpenForHanding(path) : made;
+  disk.Remove(path).IgnoreError();  // it may not be there
+  if (absl::IsFailedPrecondition(handed.status())) {
+    return Fails(
+        kName, false,
+        fmt::format("{} has no direct I/O, or is of no disk of this machine: all goes through the daemon", directory));
+  }
+  if (!handed.ok()) return Unknown(kName, std::string(MessageOf(handed.status())));
+  return Works(kName, false,
+               fmt::format("of variables at addresses that are multiples of {} bytes", handed->memory_alignment));
+}
+
 Finding ProbePriorities(Disk& disk, const std::string& name, const std::string& directory, bool measured) {
   const auto info = disk.Info(ExistingPart(directory));
   const auto scheduler = info.ok() ? IoSchedulerOf(info->device) : absl::StatusOr<std::string>(info.status());

@@ -39,6 +39,8 @@ Finding ProbeInodes(Disk& disk, const std::string& directory);  // a directory h
 // cache and /. `apart`: else it is not used (redundant.apart).
 Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache, bool apart);
 Finding ProbeDirectIo(Disk& disk, const std::string& name, const std::string& directory);
+// Files of the cache, by applications that restore.
+Finding ProbeHanding(Disk& disk, const std::string& directory);
 // Of transfers. `measured`: a daemon measures this disk.
 Finding ProbePriorities(Disk& disk, const std::string& name, const std::string& directory, bool measured);
 Finding ProbeReserved(Disk& disk, const std::string& directory);  // blocks of files, before they are written

@@ -23,6 +23,8 @@ void Put(const DiskMechanisms& of, admin::Mechanisms::OfDisk& told) {
   told.set_direct_off(!of.direct);
   told.set_files(of.files);
   told.set_files_direct(of.files_direct);
+  told.set_files_asked(of.files_asked);
+  told.set_files_handed(of.files_handed);
 }
 
 }  // namespace

@@ -59,6 +59,10 @@ absl::StatusOr<std::unique_ptr<File>> Disk::OpenUnnamed(const std::string& direc
   return FailedPrecondition("{}: this disk makes no files without names", directory);
 }
 
+absl::StatusOr<HandedFile> Disk::OpenForHanding(const std::string& path) {
+  return FailedPrecondition("{}: this disk hands no files out", path);
+}
+
 absl::StatusOr<std::string> ReadWhole(Disk& disk, const std::string& path, std::uint64_t bytes_max) {
   for (int look = 1;; ++look) {
     CAIRN_ASSIGN_OR_RETURN(std::string text, ReadBytes(disk, path, bytes_max));

@@ -28,6 +28,7 @@
 
 #include "storage/base/path.h"
 #include "storage/base/transfer_shape.h"
+#include "storage/base/unique_fd.h"
 
 namespace cairn {
 
@@ -63,6 +64,15 @@ struct DiskMechanisms {
   bool direct = true;              // false: by its options nobody gets direct I/O, and no file is counted
   std::uint64_t files = 0;         // opened for direct I/O
   std::uint64_t files_direct = 0;  // of those, the ones that got it
+  std::uint64_t files_asked = 0;   // to be handed to another process
+  std::uint64_t files_handed = 0;  // of those, the ones that were
+};
+
+// A file for another process, which reads it by itself with direct I/O.
+struct HandedFile {
+  UniqueFd fd;                         // read only
+  std::uint64_t bytes = 0;             // of the file
+  std::uint64_t memory_alignment = 0;  // of addresses that are read to; offsets and sizes: kDirectAlignment
 };
 
 class File {
@@ -106,6 +116,9 @@ class Disk {
   // A new file for reading and writing that never has a name, and is gone with its File. kFailedPrecondition: this
   // disk cannot (scratch.h can).
   virtual absl::StatusOr<std::unique_ptr<File>> OpenUnnamed(const std::string& directory);
+  // kFailedPrecondition: this disk hands none out, or the file system has no direct I/O, or is none of this machine
+  // alone, whose reads may never end. kInvalidArgument: as Open.
+  virtual absl::StatusOr<HandedFile> OpenForHanding(const std::string& path);
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   // The same, but never replaces: kAlreadyExists. kFailedPrecondition: this file system or kernel cannot.
   virtual absl::Status RenameNew(const std::string& from, const std::string& to) = 0;

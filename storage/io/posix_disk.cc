@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -57,6 +58,27 @@ bool HasNoLinks(int error, const std::string& existing) {
     return false;
   }
   return error == EPERM ? stat.st_uid == ::geteuid() : stat.st_nlink == 1;
+}
+
+// Of a disk of this machine: whoever reads there is not left waiting for a network.
+bool IsOfThisMachine(int fd) {
+  struct statfs stat {};
+  if (::fstatfs(fd, &stat) != 0) return false;
+  const auto type = static_cast<std::uint32_t>(stat.f_type);
+  return type == EXT4_SUPER_MAGIC || type == XFS_SUPER_MAGIC || type == BTRFS_SUPER_MAGIC || type == F2FS_SUPER_MAGIC;
+}
+
+// What direct reads of this file ask of an address. Kernels before 6.1 do not tell; a block of the device always is
+// enough.
+std::uint64_t MemoryAlignment(int fd) {
+#ifdef STATX_DIOALIGN
+  struct statx stat {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stat) == 0 && (stat.stx_mask & STATX_DIOALIGN) != 0 &&
+      stat.stx_dio_mem_align != 0 && stat.stx_dio_offset_align != 0) {
+    return stat.stx_dio_mem_align;
+  }
+#endif
+  return kDirectAlignment;
 }
 
 // A file system has one for as long as a file of it is open, or has a transfer under way; then the engine is the next
@@ -143,6 +165,21 @@ class PosixDiskImpl final : public PosixDisk {
     if (::fstat(fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path));
     if (!S_ISREG(stat.st_mode)) return InvalidArgument("open {}: not a regular file", path);
     return Opened(std::move(fd), stat.st_dev, path, options.direct);
+  }
+
+  absl::StatusOr<HandedFile> OpenForHanding(const std::string& path) override {
+    CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFd("open", path, OpenFlags({})));
+    struct stat stat {};
+    if (::fstat(fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path));
+    if (!S_ISREG(stat.st_mode)) return InvalidArgument("open {}: not a regular file", path);
+    ++files_asked_;
+    if (!direct_ || !IsOfThisMachine(fd.get()) || ::fcntl(fd.get(), F_SETFL, O_DIRECT) != 0) {
+      return FailedPrecondition("{}: others cannot read it with direct I/O", path);
+    }
+    const std::uint64_t alignment = MemoryAlignment(fd.get());
+    ++files_handed_;
+    return HandedFile{
+        .fd = std::move(fd), .bytes = static_cast<std::uint64_t>(stat.st_size), .memory_alignment = alignment};
   }
 
   absl::StatusOr<std::unique_ptr<File>> OpenUnnamed(const std::string& directory) override {
@@ -271,8 +308,14 @@ class PosixDiskImpl final : public PosixDisk {
 
   std::shared_ptr<void> Pin(std::span<std::byte> memory) override { return engines_.Pin(memory); }
   DiskMechanisms mechanisms() const override {
-    const std::uint64_t files_direct = files_direct_;  // before the others, or it could be more than they are
-    return {.engine = engines_.names(), .direct = direct_, .files = files_, .files_direct = files_direct};
+    // Before those that they are part of, or they could be more.
+    const std::uint64_t files_direct = files_direct_, files_handed = files_handed_;
+    return {.engine = engines_.names(),
+            .direct = direct_,
+            .files = files_,
+            .files_direct = files_direct,
+            .files_asked = files_asked_,
+            .files_handed = files_handed};
   }
   // A journalling file system writes its journal once for all of them.
   std::size_t syncs_at_once() const override { return 8; }
@@ -313,7 +356,7 @@ class PosixDiskImpl final : public PosixDisk {
 
   Engines engines_;
   const bool direct_;
-  std::atomic<std::uint64_t> files_{0}, files_direct_{0};  // as mechanisms has them
+  std::atomic<std::uint64_t> files_{0}, files_direct_{0}, files_asked_{0}, files_handed_{0};  // as mechanisms has them
   mutable absl::Mutex shapes_mutex_;
   TransferShapes shapes_ ABSL_GUARDED_BY(shapes_mutex_);
 };

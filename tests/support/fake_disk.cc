@@ -1,6 +1,8 @@
 #include "tests/support/fake_disk.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
@@ -320,6 +322,18 @@ absl::StatusOr<std::unique_ptr<File>> FakeDisk::Open(const std::string& path, Op
   }
   const bool direct = options.direct && state_->options.direct;
   return std::make_unique<FakeFile>(state_, place.inode, path, options.writable, direct);
+}
+
+absl::StatusOr<HandedFile> FakeDisk::OpenForHanding(const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, Open(path, {}));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
+  std::string bytes(info.bytes, '\0');
+  CAIRN_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(bytes))));
+  UniqueFd fd(::memfd_create("handed", MFD_CLOEXEC));
+  if (!fd.valid() || ::pwrite(fd.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return ResourceExhausted("{}: no memory for a copy", path);
+  }
+  return HandedFile{.fd = std::move(fd), .bytes = info.bytes, .memory_alignment = 512};
 }
 
 absl::Status FakeDisk::Rename(const std::string& from, const std::string& to) {

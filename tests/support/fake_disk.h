@@ -105,6 +105,8 @@ class FakeDisk : public Disk {
   void CopyTree(const std::string& from, const std::string& to);
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) override;
+  // A memory file with what the file holds now, read by operations of this disk.
+  absl::StatusOr<HandedFile> OpenForHanding(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status RenameNew(const std::string& from, const std::string& to) override;
   absl::Status Link(const std::string& existing, const std::string& link) override;

@@ -248,6 +248,7 @@ TEST_F(FileCommandsTest, DoctorTriesEachMechanismAndLeavesNothingBehind) {
                                              "pinned images",
                                              "cache",
                                              "direct I/O in the cache",
+                                             "restores straight into memory",
                                              "reserved blocks in the cache",
                                              "shared extents in the cache",
                                              "I/O priorities in the cache",
@@ -273,8 +274,9 @@ TEST_F(FileCommandsTest, DoctorSaysNothingOfWhatItCannotTry) {
   // No file can be made there, and no disk lies below it.
   const std::vector<std::string> line = {"doctor", "--cache", "/proc/1/nowhere", "--prefix", "/proc/1/nowhere"};
   const CairnRun run = Run(line);
-  for (const std::string name : {"direct I/O in the cache", "reserved blocks in the cache",
-                                 "shared extents in the cache", "direct I/O on the prefix"}) {
+  for (const std::string name :
+       {"direct I/O in the cache", "restores straight into memory", "reserved blocks in the cache",
+        "shared extents in the cache", "direct I/O on the prefix"}) {
     EXPECT_THAT(run.out, ContainsRegex("\nunknown  " + name + ": [^\n:]*/proc/1/cairn-doctor[^\n:]*: [^\n:]*\n"));
   }
   for (const std::string name : {"I/O priorities in the cache", "I/O priorities on the prefix"}) {

@@ -41,6 +41,12 @@ TEST_F(MechanismsTest, DoctorSaysWhatTheDaemonUsesItself) {
 
   used.mutable_prefix()->set_engine("threads");
   used.mutable_cache()->set_files(7);
+  EXPECT_THAT(doctor(), ContainsRegex(" restores straight into memory: [^\n]*; the daemon was asked for none yet\n"));
+  used.mutable_cache()->set_files_asked(3);
+  used.mutable_cache()->set_files_handed(2);
+  EXPECT_THAT(doctor(),
+              ContainsRegex(" restores straight into memory: [^\n]*; the daemon has let applications read 2 of "
+                            "3 files so\n"));
   used.mutable_prefix()->set_files(6);
   used.mutable_prefix()->set_files_direct(5);
   used.set_images(4);
@@ -109,10 +115,12 @@ TEST_F(MechanismsTest, StatusSaysWhatTheDaemonWorksWithout) {
   used.set_images_pinned(0);
   used.mutable_prefix()->set_files(3);
   used.mutable_cache()->set_files_direct(1);
+  used.mutable_cache()->set_files_asked(2);
   EXPECT_THAT(
       Run({"status"}).out,
       HasSubstr("\nwithout io_uring, huge pages for images (1 of 2), pinned images (2 of 2), direct I/O in the cache "
-                "(1 of 2 files), direct I/O on the prefix (3 of 3 files of all prefixes) (see cairn doctor)\n"));
+                "(1 of 2 files), direct I/O on the prefix (3 of 3 files of all prefixes), restores straight into "
+                "memory (2 of 2 files) (see cairn doctor)\n"));
   EXPECT_EQ(json::parse(Run({"--json", "status"}).out)["mechanisms"]["images_huge"], 1);
 }
 

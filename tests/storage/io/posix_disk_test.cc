@@ -271,6 +271,39 @@ TEST_F(PosixDiskTest, FileSystemWithoutDirectIoGetsBufferedFilesOnce) {
   EXPECT_OK(disk_->Remove(path));
 }
 
+TEST_F(PosixDiskTest, AFileIsHandedOutForDirectReadsOfOthers) {
+  Buffer out(2 * kBlock), in(2 * kBlock, 2);
+  {
+    const auto file = OpenDirect(root_ + "/a");
+    if (file == nullptr) GTEST_SKIP() << "no direct I/O in " << root_;
+    ASSERT_OK(file->WriteAt(0, out.span()));
+    ASSERT_OK(file->Truncate(kBlock + 100));
+  }
+  const auto handed = disk_->OpenForHanding(root_ + "/a");
+  if (absl::IsFailedPrecondition(handed.status())) GTEST_SKIP() << handed.status();
+  ASSERT_OK(handed);
+  EXPECT_EQ(handed->bytes, kBlock + 100);
+  EXPECT_GT(handed->memory_alignment, 0u);
+  EXPECT_EQ(kDirectAlignment % handed->memory_alignment, 0u);
+  EXPECT_EQ(::fcntl(handed->fd.get(), F_GETFL) & (O_ACCMODE | O_DIRECT), O_RDONLY | O_DIRECT);
+  // At any address that is so aligned.
+  const auto fits = in.span(handed->memory_alignment % kDirectAlignment, kBlock);
+  EXPECT_EQ(::pread(handed->fd.get(), fits.data(), fits.size(), 0), static_cast<ssize_t>(kBlock));
+  EXPECT_TRUE(std::ranges::equal(fits, out.span(0, kBlock)));
+}
+
+TEST_F(PosixDiskTest, WhatOthersCannotReadForSureIsNotHandedOut) {
+  ASSERT_OK(disk_->Open(root_ + "/a", {.writable = true, .create = true}));
+  ASSERT_EQ(::symlink("a", (root_ + "/link").c_str()), 0);
+  ASSERT_EQ(::mkfifo((root_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(disk_->OpenForHanding(root_ + "/link").ok());
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->OpenForHanding(root_ + "/pipe").status(), "not a regular file");
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->OpenForHanding(root_ + "/none").status(), "none");
+  EXPECT_STATUS(StatusCode::kFailedPrecondition, disk_->OpenForHanding("/proc/self/status").status(), "direct I/O");
+  const auto without = MakePosixDisk({.engine = {}, .direct = false});
+  EXPECT_STATUS(StatusCode::kFailedPrecondition, without->OpenForHanding(root_ + "/a").status(), "direct I/O");
+}
+
 TEST_F(PosixDiskTest, NamedPipeNeitherHoldsNorOpens) {
   ASSERT_EQ(::mkfifo((root_ + "/pipe").c_str(), 0600), 0);
   EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->Open(root_ + "/pipe", {}), "not a regular file");
