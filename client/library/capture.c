@@ -205,7 +205,7 @@ static int prepare(struct capture* c, const Cairn__Local__BeginReply* begin) {
   if (begin->same_plan && session->plan_connection != session->connection) {
     return lc_protocol_error(c->call, "the daemon refers to the plan of a reply that it never sent");
   }
-  const int code = lc_check_plan(session->plan, &c->listed, shares_memory(c) ? &image_bytes : NULL, true, &why);
+  const int code = lc_check_plan(session->plan, NULL, &c->listed, shares_memory(c) ? &image_bytes : NULL, true, &why);
   if (code != CAIRN_OK) return give_up(c, code, why.text);
   c->image = NULL;
   if (!shares_memory(c)) {

@@ -14,7 +14,7 @@ void lc_keep_open_error(const char* text) {
 }
 
 int lc_enter(struct lc_call* call, cairn_session* session, const char* name) {
-  *call = (struct lc_call){.session = session, .name = name, .saved_errno = errno, .started = lc_now()};
+  *call = (struct lc_call){.session = session, .name = name, .saved_errno = errno, .file = -1, .started = lc_now()};
   if (session == NULL) {
     snprintf(open_error, sizeof open_error, "%s: session is NULL", name);
     return CAIRN_INVALID_ARGUMENT;
@@ -33,6 +33,7 @@ int lc_leave(struct lc_call* call, int code) {
     lc_log(call->session, LC_LOG_DEBUG, "%s: %s after %.3f ms", call->name, cairn_strerror(code),
            (double)(lc_now() - call->started) / LC_NS_PER_MS);
   }
+  if (call->file >= 0) close(lc_take_file(call)); /* nobody has waited for it */
   errno = call->saved_errno;
   return code;
 }

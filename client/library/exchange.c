@@ -138,6 +138,12 @@ void lc_free_reply(Cairn__Local__Reply* reply) {
   if (reply != NULL) cairn__local__reply__free_unpacked(reply, NULL);
 }
 
+int lc_take_file(struct lc_call* call) {
+  const int file = call->file;
+  call->file = -1;
+  return file;
+}
+
 static const Cairn__Local__Image* image_of(const Cairn__Local__Reply* reply) {
   if (reply->body_case == CAIRN__LOCAL__REPLY__BODY_BEGIN) return reply->begin->image;
   if (reply->body_case == CAIRN__LOCAL__REPLY__BODY_RESTORE) return reply->restore->image;
@@ -150,6 +156,11 @@ static int keep_from(struct lc_call* call, Cairn__Local__Reply* reply, int descr
   const Cairn__Local__Image* image = image_of(reply);
   struct lc_why why;
   int code = CAIRN_OK;
+  if (reply->body_case == CAIRN__LOCAL__REPLY__BODY_STRAIGHT_FILE) {
+    if (call->file >= 0) close(call->file); /* of an earlier one that nobody waits for */
+    call->file = descriptor;
+    return CAIRN_OK;
+  }
   if (descriptor >= 0 && (image == NULL || !image->fresh)) {
     code = lc_protocol_error(call, "a descriptor came with a reply that names no fresh image");
   } else if (image != NULL && image->fresh) {

@@ -97,13 +97,23 @@ static int check_piece(const Cairn__Local__Plan* plan, size_t i, const struct lc
   return CAIRN_OK;
 }
 
+static void name_more(uint64_t* sum, uint64_t bytes) {
+  if (__builtin_add_overflow(*sum, bytes, sum)) *sum = UINT64_MAX;
+}
+
 /* Counts the bytes that the plan names of each variable: a cheap proof that none is forgotten. */
-static int check_whole(const Cairn__Local__Plan* plan, const struct lc_listed* listed, bool once, struct lc_why* why) {
-  const size_t count = plan != NULL ? plan->n_bytes : 0;
+static int check_whole(const Cairn__Local__Plan* plan, const struct lc_straight* straight,
+                       const struct lc_listed* listed, bool once, struct lc_why* why) {
+  const size_t count = plan != NULL ? plan->n_bytes : 0, files = straight != NULL ? straight->files : 0;
   memset(listed->named, 0, listed->count * sizeof *listed->named);
   for (size_t i = 0; i < count; ++i) {
-    uint64_t* sum = &listed->named[plan->variable[i]];
-    if (__builtin_add_overflow(*sum, plan->bytes[i] * lc_rows_of(plan, i), sum)) *sum = UINT64_MAX;
+    name_more(&listed->named[plan->variable[i]], plan->bytes[i] * lc_rows_of(plan, i));
+  }
+  for (size_t i = 0; i < files; ++i) {
+    const Cairn__Local__Straight* of_file = straight->blocks[i];
+    for (size_t run = 0; run < of_file->n_blocks; ++run) {
+      name_more(&listed->named[of_file->variable[run]], of_file->blocks[run] * LC_STRAIGHT_BLOCK_BYTES);
+    }
   }
   for (size_t i = 0; i < listed->count; ++i) {
     const uint64_t bytes = listed->variables[i]->box.bytes, named = listed->named[i];
@@ -132,10 +142,10 @@ static int check_columns(const Cairn__Local__Plan* plan, const uint64_t* image_b
   return CAIRN_OK;
 }
 
-int lc_check_plan(const Cairn__Local__Plan* plan, const struct lc_listed* listed, const uint64_t* image_bytes,
-                  bool once, struct lc_why* why) {
+int lc_check_plan(const Cairn__Local__Plan* plan, const struct lc_straight* straight, const struct lc_listed* listed,
+                  const uint64_t* image_bytes, bool once, struct lc_why* why) {
   const size_t count = plan != NULL ? plan->n_bytes : 0;
   int code = plan != NULL ? check_columns(plan, image_bytes, once, why) : CAIRN_OK;
   for (size_t i = 0; i < count && code == CAIRN_OK; ++i) code = check_piece(plan, i, listed, image_bytes, why);
-  return code == CAIRN_OK ? check_whole(plan, listed, once, why) : code;
+  return code == CAIRN_OK ? check_whole(plan, straight, listed, once, why) : code;
 }

@@ -1,11 +1,14 @@
-/* cairn_restore and cairn_read: verified pieces out of an image, or out of Pieces, into memory. */
+/* cairn_restore and cairn_read: verified pieces out of an image, or out of Pieces, into memory; and blocks that are
+ * read straight into it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/library/capture.h"
 #include "client/library/crc32c.h"
 #include "client/library/messages.h"
+#include "client/library/straight.h"
 
 struct restore {
   struct lc_call* call;
@@ -15,7 +18,10 @@ struct restore {
   uint64_t first;           /* number of the request */
   Cairn__Local__Plan* plan; /* NULL: no pieces, or no plan yet */
   const uint8_t* image;
-  uint32_t round; /* of the plan */
+  struct lc_straight straight; /* what the plan leaves out */
+  size_t files_read;           /* of it */
+  bool straight_failed;        /* and no more of it is read */
+  uint32_t round;              /* of the plan */
   size_t done;
   uint64_t untold_bytes;
   bool planned; /* some plan has come */
@@ -31,6 +37,8 @@ static int send_copied(struct restore* r) {
   Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
   copied.pieces = r->done;
   copied.round = r->round;
+  copied.straight = (uint32_t)r->files_read;
+  copied.straight_failed = r->straight_failed;
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_COPIED;
   request.copied = &copied;
   r->untold_bytes = 0;
@@ -55,13 +63,19 @@ static void fill_holes(struct restore* r) {
   }
 }
 
+static void free_plan(struct restore* r) {
+  if (r->plan != NULL) cairn__local__plan__free_unpacked(r->plan, NULL);
+  r->plan = NULL;
+  lc_free_straight(&r->straight);
+}
+
 /* Takes the plan out of the reply; all starts over with it. */
 static int take_plan(struct restore* r, Cairn__Local__RestoreReply* reply) {
   struct lc_call* call = r->call;
   const bool shared = call->session->transport->ops->shares_memory;
   const uint64_t image_bytes = reply->image != NULL ? reply->image->bytes : 0;
   struct lc_why why;
-  if (r->plan != NULL) cairn__local__plan__free_unpacked(r->plan, NULL);
+  free_plan(r);
   r->plan = reply->plan;
   r->planned = true;
   r->round = reply->round;
@@ -69,7 +83,12 @@ static int take_plan(struct restore* r, Cairn__Local__RestoreReply* reply) {
   r->image = NULL;
   r->done = 0;
   r->untold_bytes = 0;
-  const int code = lc_check_plan(r->plan, &r->listed, shared ? &image_bytes : NULL, false, &why);
+  r->files_read = 0;
+  r->straight_failed = false;
+  int code = lc_take_straight(reply, &r->listed, &r->straight, &why);
+  if (code == CAIRN_OK) {
+    code = lc_check_plan(r->plan, &r->straight, &r->listed, shared ? &image_bytes : NULL, false, &why);
+  }
   if (code == CAIRN_INTERNAL) return lc_protocol_error(call, "%s", why.text);
   if (code != CAIRN_OK) {
     lc_disconnect(call->session); /* nobody will copy: ends the restore for all ranks now, not at the deadline */
@@ -117,6 +136,35 @@ static int copy_ready(struct restore* r, uint64_t ready) {
   return CAIRN_OK;
 }
 
+/* If that fails, the daemon looks at the file itself: what is damaged it takes from another copy. */
+static int read_file(struct restore* r, const Cairn__Local__StraightFile* file) {
+  struct lc_call* call = r->call;
+  struct lc_why why;
+  const int descriptor = lc_take_file(call);
+  int code = CAIRN_OK;
+  const bool next = file->index == r->files_read || r->straight_failed;
+  if (file->round != r->round || !next || file->index >= r->straight.files) {
+    code = lc_protocol_error(call, "the daemon sent file %u of plan %u, expected %zu of plan %u", file->index,
+                             file->round, r->files_read, r->round);
+  } else if (!r->straight_failed && descriptor < 0) {
+    code = lc_because(&why, CAIRN_UNAVAILABLE, "a file came without its descriptor");
+  } else if (!r->straight_failed) {
+    begin_writing(r);
+    code = lc_read_straight(&r->straight, file->index, descriptor, &r->listed, call->deadline, &why);
+  }
+  if (descriptor >= 0) close(descriptor);
+  if (r->straight_failed || code == CAIRN_INTERNAL) return code;
+  if (code == CAIRN_DEADLINE_EXCEEDED) return lc_late(call, "the cache's files to be read");
+  if (code != CAIRN_OK) {
+    r->straight_failed = true;
+    lc_log(call->session, LC_LOG_INFO, "dataset %llu: %s: it comes through the daemon instead",
+           (unsigned long long)r->dataset, why.text);
+  } else {
+    ++r->files_read;
+  }
+  return send_copied(r);
+}
+
 static int take_piece(struct restore* r, const Cairn__Local__Piece* piece) {
   const size_t i = r->done;
   if (r->call->session->transport->ops->shares_memory || i >= pieces_of(r) || piece->index != i ||
@@ -135,8 +183,9 @@ static int take_piece(struct restore* r, const Cairn__Local__Piece* piece) {
 
 /* The last word. Without any plan before it the dataset is one of files. */
 static int finish(struct restore* r, const Cairn__Local__RestoreEnd* end) {
-  if (r->done < pieces_of(r)) {
-    return lc_protocol_error(r->call, "the daemon ended the restore after piece %zu of %zu", r->done, pieces_of(r));
+  if (r->done < pieces_of(r) || r->files_read < r->straight.files) {
+    return lc_protocol_error(r->call, "the daemon ended the restore after piece %zu of %zu, and file %zu of %zu",
+                             r->done, pieces_of(r), r->files_read, r->straight.files);
   }
   if (r->read != NULL) return CAIRN_OK;
   r->call->session->tier = (int32_t)end->tier;
@@ -148,6 +197,8 @@ static int handle(struct restore* r, Cairn__Local__Reply* reply, bool* over) {
   switch (reply->body_case) {
     case CAIRN__LOCAL__REPLY__BODY_RESTORE:
       return take_plan(r, reply->restore);
+    case CAIRN__LOCAL__REPLY__BODY_STRAIGHT_FILE:
+      return read_file(r, reply->straight_file);
     case CAIRN__LOCAL__REPLY__BODY_READY:
       return copy_ready(r, reply->ready->pieces);
     case CAIRN__LOCAL__REPLY__BODY_PIECE:
@@ -209,7 +260,7 @@ static int restore_all(struct restore* r) {
       break;
     }
   }
-  if (r->plan != NULL) cairn__local__plan__free_unpacked(r->plan, NULL);
+  free_plan(r);
   return code;
 }
 
@@ -235,6 +286,7 @@ static int restore_listed(struct lc_call* call, const struct lc_variables* varia
   if (!lc_list_variables(variables, &r.listed)) {
     return lc_fail(call, CAIRN_RESOURCE_EXHAUSTED, "no memory for the list of variables");
   }
+  if (read == NULL) lc_offer_memory(&r.listed);
   int code = tell_fills(call, &r.listed);
   if (code == CAIRN_OK && read != NULL) read->holes = r.listed.messages[0]->holes;
   if (code == CAIRN_OK) code = restore_all(&r);

@@ -63,7 +63,8 @@ int cairn_open(const cairn_options* options, cairn_session** session) {
   opened->pid = getpid();
   opened->number = next_number();
   opened->log_level = lc_log_level_of(getenv("CAIRN_LOG"));
-  struct lc_call call = {.session = opened, .name = "cairn_open", .saved_errno = saved_errno, .started = lc_now()};
+  struct lc_call call = {
+      .session = opened, .name = "cairn_open", .saved_errno = saved_errno, .file = -1, .started = lc_now()};
   int code = resolve(&call, options);
   if (code == CAIRN_OK) {
     opened->scheme = opened->settings.scheme;

@@ -68,6 +68,7 @@ struct lc_call {
   int64_t started;
   int64_t deadline;
   int saved_errno; /* the application's own */
+  int file;        /* the descriptor that came with the last StraightFile, -1; lc_take_file */
 };
 
 /* Not a code of the interface: the connection broke, and cairn_error says how. The caller decides what to repeat. */
@@ -106,6 +107,8 @@ int lc_send(struct lc_call* call, Cairn__Local__Request* request);
  * is not OK, that is the answer, and *reply is NULL; otherwise free it with lc_free_reply. */
 int lc_receive(struct lc_call* call, uint64_t first, const char* what, Cairn__Local__Reply** reply);
 void lc_free_reply(Cairn__Local__Reply* reply);
+/* Of the StraightFile that was received last; the caller closes it. -1: it has not come, or was dropped on its way. */
+int lc_take_file(struct lc_call* call);
 /* lc_connect, lc_send and lc_receive, again as long as the connection breaks or the daemon says UNAVAILABLE. The answer
  * must have body `expected`. Never LC_LOST. */
 int lc_ask(struct lc_call* call, Cairn__Local__Request* request, Cairn__Local__Reply__BodyCase expected,

@@ -68,8 +68,8 @@ class Away::Rank final : public Connection {
   Rank(DaemonPtr daemon, std::uint64_t session, Peer peer)
       : daemon_(std::move(daemon)), session_(session), peer_(std::move(peer)) {}
 
-  void Send(const local::Reply& reply, std::shared_ptr<Image> image) override {
-    CAIRN_CHECK(image == nullptr);
+  void Send(const local::Reply& reply, SharedFd descriptor) override {
+    CAIRN_CHECK(descriptor == nullptr);
     peer::FromHome said;
     said.mutable_to_rank()->set_session(session_);
     *said.mutable_to_rank()->mutable_reply() = reply;

@@ -75,16 +75,16 @@ bool Call::Finish() {
   return true;
 }
 
-void Call::Reply(local::Reply reply, std::shared_ptr<Image> image) {
+void Call::Reply(local::Reply reply, SharedFd descriptor) {
   if (!Finish()) return;
   reply.set_call(number_);
-  connection_->Send(reply, std::move(image));
+  connection_->Send(reply, std::move(descriptor));
 }
 
-void Call::Push(local::Reply reply, std::shared_ptr<Image> image) {
+void Call::Push(local::Reply reply, SharedFd descriptor) {
   if (answered_) return;
   reply.set_call(number_);
-  connection_->Send(reply, std::move(image));
+  connection_->Send(reply, std::move(descriptor));
 }
 
 void Call::Fail(const absl::Status& status) {

@@ -12,6 +12,7 @@
 #include "daemon/core/door.h"
 #include "daemon/core/loop.h"
 #include "proto/local.pb.h"
+#include "storage/base/unique_fd.h"
 
 namespace cairn {
 
@@ -35,13 +36,13 @@ class Call : public std::enable_shared_from_this<Call> {
   void OnExpired(std::function<void()> job) { on_expired_ = std::move(job); }
 
   // The last reply. A second one is dropped: the deadline may have come first.
-  void Reply(local::Reply reply, std::shared_ptr<Image> image = nullptr);
+  void Reply(local::Reply reply, SharedFd descriptor = nullptr);
   void Fail(const absl::Status& status);
   void Fail(local::Code code, std::string message);
   // Nobody is there to hear it any more: as if the deadline had passed, but nothing is sent.
   void Abandon();
   // A reply that is not the last one (Released, Ready, plans).
-  void Push(local::Reply reply, std::shared_ptr<Image> image = nullptr);
+  void Push(local::Reply reply, SharedFd descriptor = nullptr);
 
  private:
   Call(Loop& loop, std::shared_ptr<Connection> connection, std::uint64_t number);

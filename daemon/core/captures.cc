@@ -224,10 +224,10 @@ void Captures::AnswerBegin(const Writer& writer, Call& call, bool same_plan) {
   local::Reply reply;
   local::BeginReply& begun = *reply.mutable_begin();
   begun.set_dataset(writer.dataset->id);
-  std::shared_ptr<Image> descriptor;
+  SharedFd descriptor;
   if (writer.image && call.connection()->shares_memory()) {
     given_.images.Describe(*writer.images, writer.image, begun.mutable_image());
-    if (begun.image().fresh()) descriptor = writer.image;
+    if (begun.image().fresh()) descriptor = Image::FdOf(writer.image);
   }
   if (same_plan) {
     begun.set_same_plan(true);

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "daemon/data/image.h"
 #include "proto/local.pb.h"
+#include "storage/base/unique_fd.h"
 
 namespace cairn {
 
@@ -16,9 +16,10 @@ namespace cairn {
 class Connection {
  public:
   virtual ~Connection() = default;
-  // Queues a reply; any thread, never blocks. `image`, if given, is the one whose descriptor goes with the frame (kept
-  // alive until sent). A connection whose queue is over its maximum closes itself.
-  virtual void Send(const local::Reply& reply, std::shared_ptr<Image> image) = 0;
+  // Queues a reply; any thread, never blocks. `descriptor`, if given, goes with the frame, and is kept until it is
+  // sent. REQUIRES: none unless the connection shares memory. A connection whose queue is over its maximum closes
+  // itself.
+  virtual void Send(const local::Reply& reply, SharedFd descriptor) = 0;
   // Sends what is queued, then closes.
   virtual void Close() = 0;
   // False: payload comes and goes as Pieces.

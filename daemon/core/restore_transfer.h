@@ -1,6 +1,7 @@
 // One rank's bytes on their way back: found in the copies that were chosen, read and checked block by block, and handed
-// to the client through an image. When a copy turns out to be bad it starts over with others, and the client is told
-// the plan of the next round. Strand only.
+// to the client through an image. Blocks of the cache's files that fit its memory the client reads and checks itself
+// (daemon/data/straight.h); if it cannot, a next round brings all through the image. When a copy turns out to be bad it
+// starts over with others, and the client is told the plan of the next round. Strand only.
 #ifndef CAIRN_DAEMON_CORE_RESTORE_TRANSFER_H_
 #define CAIRN_DAEMON_CORE_RESTORE_TRANSFER_H_
 
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "daemon/core/call.h"
@@ -22,9 +24,11 @@
 #include "daemon/core/variables.h"
 #include "daemon/data/image.h"
 #include "daemon/data/restore.h"
+#include "daemon/data/straight.h"
 #include "daemon/peers/member.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
+#include "storage/base/unique_fd.h"
 
 namespace cairn {
 
@@ -88,20 +92,34 @@ class LocalTransfer final : public RestoreTransfer, public std::enable_shared_fr
   void Abort() override;
 
  private:
+  // What goes through an image, and what the client reads itself, of files that are open.
+  struct Division {
+    std::vector<RestorePiece> pieces;
+    std::uint64_t image_bytes = 0;  // that hold all blocks of these
+    std::vector<StraightSource> straight = {};
+    std::vector<SharedFd> files = {};  // of these
+  };
   struct Found {
     absl::StatusOr<std::vector<RestorePiece>> pieces = absl::UnknownError("");
     std::uint64_t image_bytes = 0;
+    std::optional<Division> divided;
     ListPtr list;
     std::size_t bad = 0;
     void FailWith(absl::Status why) { pieces = std::move(why); }
   };
+  static std::optional<Division> Divide(Disk& disk, const std::vector<RestoreSource>& sources,
+                                        const std::vector<RestorePiece>& pieces, const VariableList& variables);
   void PiecesFound(Found found);
   std::size_t FirstKept() const;
   void ImageCame(absl::StatusOr<std::shared_ptr<Image>> image);
   absl::Status TellPlan();
+  void TellStraight(local::RestoreReply& begun) const;
+  void HandFiles();
   void Ready(std::uint64_t pieces);
   void SendPiece(std::uint64_t index);
+  absl::Status ReadStraight(const local::Copied& copied);
   void Ended(const absl::Status& status, std::size_t copy);
+  void Settle();
   void Tell(const absl::Status& status, std::size_t copy);
 
   const Context& context_;
@@ -111,12 +129,20 @@ class LocalTransfer final : public RestoreTransfer, public std::enable_shared_fr
   const VariableList variables_;
 
   Then then_;  // null: nobody waits for a step to end
-  std::vector<RestorePiece> pieces_;
-  std::uint64_t image_bytes_ = 0;  // that hold all blocks of these
+  struct Outcome {
+    absl::Status status;
+    std::size_t copy = 0;
+  };
+
+  Division all_;                     // nothing straight
+  std::optional<Division> divided_;  // none: there is nothing to be read straight, or the client could not
   std::shared_ptr<Image> image_;
   std::shared_ptr<Restore> restore_;
-  std::uint32_t round_ = 0;  // of the plan that the client has
-  std::uint64_t sent_ = 0;   // pieces sent as Pieces (gRPC)
+  std::optional<Outcome> ended_;  // of the restore through the image; while the client still reads
+  std::size_t files_read_ = 0;    // by the client, of divided_
+  bool again_ = false;            // without divided_, once the restore has ended
+  std::uint32_t round_ = 0;       // of the plan that the client has
+  std::uint64_t sent_ = 0;        // pieces sent as Pieces (gRPC)
 };
 
 }  // namespace cairn

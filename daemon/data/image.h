@@ -74,6 +74,10 @@ class Image {
 
   std::uint64_t id() const { return id_; }  // unique in this process
   int fd() const { return fd_.get(); }
+  // Its descriptor, which keeps it. Null: of no image.
+  static SharedFd FdOf(const std::shared_ptr<Image>& image) {
+    return image == nullptr ? nullptr : SharedFd(image, &image->fd_);
+  }
   // The daemon's own mapping. A client may write to it at any time: copy, then validate the copy.
   std::span<std::byte> bytes() const { return {base_, size_}; }
 

@@ -126,7 +126,7 @@ void IngestStream::Reject(std::uint64_t call, local::Code code, std::string_view
 
 // --- What goes out ---
 
-void IngestStream::Send(const local::Reply& reply, std::shared_ptr<Image>) {
+void IngestStream::Send(const local::Reply& reply, SharedFd) {
   local::Reply copy = reply;
   if (copy.ByteSizeLong() > CAIRN_FRAME_BYTES_MAX) {
     copy = ErrorReply(reply.call(), local::RESOURCE_EXHAUSTED, "the answer is too large to be sent");

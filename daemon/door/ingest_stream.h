@@ -35,7 +35,7 @@ class IngestStream final : public Connection,
                                              grpc::CallbackServerContext* context);
   IngestStream(std::shared_ptr<IngestStreams> streams, Receiver& receiver, grpc::CallbackServerContext* context);
 
-  void Send(const local::Reply& reply, std::shared_ptr<Image> image) override;
+  void Send(const local::Reply& reply, SharedFd descriptor) override;
   void Close() override;
   bool shares_memory() const override { return false; }
   // On the node a stream breaks only because its client is gone.

@@ -162,10 +162,10 @@ bool LocalConnection::TakeFirst(const local::Request& request) {
 
 // --- What goes out: any thread ---
 
-void LocalConnection::Send(const local::Reply& reply, std::shared_ptr<Image> image) {
+void LocalConnection::Send(const local::Reply& reply, SharedFd descriptor) {
   Frame frame;
   if (reply.ByteSizeLong() <= CAIRN_FRAME_BYTES_MAX) {
-    frame = {.bytes = EncodeFrame(reply), .image = std::move(image)};
+    frame = {.bytes = EncodeFrame(reply), .descriptor = std::move(descriptor)};
   } else {
     frame.bytes =
         EncodeFrame(ErrorReply(reply.call(), local::RESOURCE_EXHAUSTED, "the answer is too large to be sent"));
@@ -195,7 +195,7 @@ void LocalConnection::SendQueued() {
   while (!queue_.empty()) {
     Frame& frame = queue_.front();
     const std::string_view rest = std::string_view(frame.bytes).substr(frame.sent);
-    const int fd = frame.image != nullptr && frame.sent == 0 ? frame.image->fd() : -1;
+    const int fd = frame.descriptor != nullptr && frame.sent == 0 ? frame.descriptor->get() : -1;
     const ssize_t sent = SendWithDescriptor(socket_.native_handle(), rest, fd);
     if (sent < 0) {
       if (errno != EAGAIN) {

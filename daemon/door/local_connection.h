@@ -44,7 +44,7 @@ class LocalConnection final : public Connection, public std::enable_shared_from_
   enum class Blame { kNobody, kClient };
   void Drop(std::string_view why, Blame blame = Blame::kNobody);
 
-  void Send(const local::Reply& reply, std::shared_ptr<Image> image) override;
+  void Send(const local::Reply& reply, SharedFd descriptor) override;
   void Close() override;
   bool shares_memory() const override { return true; }
   bool resumable() const override { return false; }
@@ -53,7 +53,7 @@ class LocalConnection final : public Connection, public std::enable_shared_from_
  private:
   struct Frame {
     std::string bytes;
-    std::shared_ptr<Image> image;  // its descriptor goes with the first byte
+    SharedFd descriptor;  // goes with the first byte
     std::size_t sent = 0;
   };
 

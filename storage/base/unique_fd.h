@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <memory>
 #include <utility>
 
 namespace cairn {
@@ -32,6 +33,9 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+// Held by all who still have a use for it; null: none.
+using SharedFd = std::shared_ptr<const UniqueFd>;
 
 }  // namespace cairn
 

@@ -49,10 +49,13 @@ constexpr char kAllWritten[] = "[flush]\nevery = 0\n[cache]\nkeep = 1\n[ftiff]\n
 
 constexpr int kRanksMax = 64;
 
+constexpr std::size_t kPageBytes = 4096;
+
 struct Options {
   int ranks = 1;
   std::size_t mib = 256;
   int rounds = 15;
+  std::size_t offset = 0;
   std::string only;
   std::size_t bytes() const { return mib << 20; }
 };
@@ -230,7 +233,8 @@ void DropFromPageCache(const std::string& path) {
 void FlushAndRestore(const Options& options) {
   Daemon daemon(BenchFolder() + "/cairn-bench", kAllWritten);
   std::byte* data = Touched(options.bytes(), 3);
-  std::byte* target = Touched(options.bytes(), 0);
+  std::byte* whole = Touched(options.bytes() + kPageBytes, 0);
+  std::byte* target = whole + options.offset;
   std::vector<Ratio> flush, restore, restore_and_copy, image;
   for (int round = 0; round < options.rounds; ++round) {
     std::uint64_t dataset = 0, step = 0;
@@ -273,7 +277,7 @@ void FlushAndRestore(const Options& options) {
     auto limit = [&] {
       DropFromPageCache(file);
       const double start = Now();
-      RawRead(file, {target, options.bytes()});
+      RawRead(file, {whole, options.bytes()});
       const double read = Now();
       std::memcpy(target, data, options.bytes());
       bound = {.read = read - start, .copy = Now() - read};
@@ -490,12 +494,15 @@ void Small() {
 
 int Main(int argc, char** argv) {
   Options options;
-  ReadArguments(argc, argv, "What a checkpoint costs its application on an idle daemon, and how fast it climbs.",
-                {{"--ranks N", "processes", Number(options.ranks, 1, kRanksMax)},
-                 {"--mib N", "what each of them checkpoints", Number(options.mib, 1, kMibMax)},
-                 {"--rounds N", "so many times", Number(options.rounds)},
-                 {"--only NAME", "blocked, restore (and flush), flush (its CPU), elastic, small; default: all of them",
-                  OneOf(options.only, {"blocked", "restore", "flush", "elastic", "small"})}});
+  ReadArguments(
+      argc, argv, "What a checkpoint costs its application on an idle daemon, and how fast it climbs.",
+      {{"--ranks N", "processes", Number(options.ranks, 1, kRanksMax)},
+       {"--mib N", "what each of them checkpoints", Number(options.mib, 1, kMibMax)},
+       {"--rounds N", "so many times", Number(options.rounds)},
+       {"--offset N", "what is restored begins so many bytes behind a page: 0 fits the disk, 16 as malloc has it",
+        Number(options.offset, 0, kPageBytes - 1)},
+       {"--only NAME", "blocked, restore (and flush), flush (its CPU), elastic, small; default: all of them",
+        OneOf(options.only, {"blocked", "restore", "flush", "elastic", "small"})}});
   const auto wanted = [&](const char* name) { return options.only.empty() || options.only == name; };
   if (wanted("blocked")) BlockedAndLocal(options);
   if (wanted("restore")) FlushAndRestore(options);

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,16 @@
 #include "tests/integration/harness.h"
 
 namespace cairn::testing {
+
+// Memory that begins where a page does.
+template <typename T>
+struct OfPages {
+  static constexpr std::align_val_t kPage{4096};
+  using value_type = T;
+  static T* allocate(std::size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kPage)); }
+  static void deallocate(T* memory, std::size_t) { ::operator delete(memory, kPage); }
+  bool operator==(const OfPages&) const = default;
+};
 
 class Application {
  public:
@@ -70,7 +82,8 @@ class Application {
 
  private:
   const std::string address_, prefix_;
-  std::vector<std::uint64_t> field_ = std::vector<std::uint64_t>(300'000);  // 2.3 MiB: several blocks
+  // 2.3 MiB: several blocks. It begins where a page does, as its file does: whole blocks can be read straight into it.
+  std::vector<std::uint64_t, OfPages<std::uint64_t>> field_ = decltype(field_)(300'000);
   cairn_session* session_ = nullptr;
 };
 using ApplicationPtr = std::unique_ptr<Application>;

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -34,7 +35,7 @@ using Lines = std::map<std::string, std::string>;  // of the doctor: what each s
 constexpr char kUring[] = "io_uring", kHuge[] = "huge pages for images", kTouch[] = "images touched at once",
                kPinned[] = "pinned images", kDirectCache[] = "direct I/O in the cache",
                kDirectPrefix[] = "direct I/O on the prefix", kReserved[] = "reserved blocks in the cache",
-               kShared[] = "shared extents in the cache";
+               kShared[] = "shared extents in the cache", kStraight[] = "restores straight into memory";
 
 struct Case {
   std::string name;
@@ -53,7 +54,8 @@ const Lines kNoHuge = {{kHuge, "MADV_COLLAPSE: this kernel does not have it .6.1
 const Lines kNoTouch = {{kTouch, "MADV_POPULATE_WRITE: this kernel does not have it .5.14 does.: .* zeros by writing"}};
 const Lines kNoReserved = {{kReserved, "fallocate gives none in .*: writes beyond a file's end wait for each other"}};
 const Lines kNoDirect = {{kDirectCache, "the file system of .*/cache has none: .* through the page cache"},
-                         {kDirectPrefix, "the file system of .*/prefix has none: .* through the page cache"}};
+                         {kDirectPrefix, "the file system of .*/prefix has none: .* through the page cache"},
+                         {kStraight, ".*/cache has no direct I/O, or .*: all goes through the daemon"}};
 const Lines kNoShared = {{kShared, "the file system of .*/cache has none: .* are written over instead"}};
 const Lines kNoPin = {{kPinned, "the kernel looks for their pages at each transfer instead"}};
 
@@ -104,7 +106,8 @@ class FallBacksTest : public ::testing::TestWithParam<Case> {
             {kHuge, use(told["images_huge"], told["images"])},
             {kPinned, use(told["images_pinned"], told["images"])},
             {kDirectCache, use(told["cache"]["files_direct"], told["cache"]["files"])},
-            {kDirectPrefix, use(told["prefix"]["files_direct"], told["prefix"]["files"])}};
+            {kDirectPrefix, use(told["prefix"]["files_direct"], told["prefix"]["files"])},
+            {kStraight, use(told["cache"]["files_handed"], told["cache"]["files_asked"])}};
   }
   // It is not refused, but nobody can say that it is used: it does not work here; it goes with what is refused; or it
   // is io_uring, and all processes of the user share so little locked memory that there may be none left for a ring.
@@ -115,10 +118,11 @@ class FallBacksTest : public ::testing::TestWithParam<Case> {
     return no_ring || works_here.at(name)["works"] != true || GetParam().or_not.contains(name);
   }
   // What is refused is not used at all; what works here is used, and by all but for huge pages, which may run out.
-  static void ExpectUsed(const Harness& harness, const std::map<std::string, json>& works_here) {
+  // `restored`: from the cache, by this daemon.
+  static void ExpectUsed(const Harness& harness, const std::map<std::string, json>& works_here, bool restored) {
     const json told = Mechanisms(harness);
     for (const auto& [name, use] : UsesOf(told)) {
-      EXPECT_GT(use.all, 0u) << name << ": " << told;
+      EXPECT_EQ(use.all > 0, name != kStraight || restored) << name << ": " << told;
       if (GetParam().refused.contains(name)) {
         EXPECT_EQ(use.used, 0u) << name << ": " << told;
       } else if (!MayGo(name, works_here)) {
@@ -167,7 +171,7 @@ class FallBacksTest : public ::testing::TestWithParam<Case> {
       application.ExpectReaches(dataset, CAIRN_LEVEL_LOCAL);
       application.ExpectReaches(dataset, CAIRN_LEVEL_PREFIX);
     }
-    ExpectUsed(harness, works_here);
+    ExpectUsed(harness, works_here, /*restored=*/false);
     ExpectDoctorSaysSo(harness, works_here);
 
     harness.KillDaemon();
@@ -175,7 +179,7 @@ class FallBacksTest : public ::testing::TestWithParam<Case> {
     ASSERT_EQ(application.Open(), CAIRN_OK) << application.error();
     application.ExpectRestart(3, CAIRN_TIER_CACHE);
     application.ExpectReaches(application.Checkpoint(4), CAIRN_LEVEL_PREFIX);
-    ExpectUsed(harness, works_here);
+    ExpectUsed(harness, works_here, /*restored=*/true);
 
     harness.KillDaemon();
     harness.DeleteCache();
@@ -250,6 +254,47 @@ TEST(OnTheWayTest, WithoutSealedMemoryNothingIsCapturedAndTheDoctorKnowsIt) {
                   ::testing::HasSubstr("unknown  " + name + ": memfd_create: Function not implemented\n"));
     }
   }));
+}
+
+// Bytes that this process has read from disks itself during `what`.
+std::uint64_t ReadDuring(const std::function<void()>& what) {
+  const auto blocks = [] {
+    rusage used{};
+    EXPECT_EQ(::getrusage(RUSAGE_SELF, &used), 0);
+    return static_cast<std::uint64_t>(used.ru_inblock);
+  };
+  const std::uint64_t before = blocks();
+  what();
+  return (blocks() - before) * 512;
+}
+
+TEST(OnTheWayTest, RestoresReadStraightIntoMemoryByThatCall) {
+  const Refusals refusals{.calls = {{.call = SYS_pread64, .error = EIO}}};
+  CAIRN_SKIP_UNLESS_REFUSED(refusals);
+  Harness harness;
+  ASSERT_TRUE(harness.StartDaemon());
+  Application application(harness, harness.prefix());
+  ASSERT_EQ(application.Open(), CAIRN_OK) << application.error();
+  application.ExpectReaches(application.Checkpoint(1), CAIRN_LEVEL_LOCAL);
+  const auto restart = [&] {
+    harness.KillDaemon();
+    ASSERT_TRUE(harness.StartDaemon());
+    ASSERT_EQ(application.Open(), CAIRN_OK) << application.error();
+    application.ExpectRestart(1, CAIRN_TIER_CACHE);
+  };
+  const std::uint64_t straight = ReadDuring(restart);
+  const json told = json::parse(RunProcess(harness.Client("client/cli/cairn", {"status", "--json"})).output);
+  if (told["mechanisms"]["cache"]["files_handed"] == 0) GTEST_SKIP() << "no file of the cache can be handed out here";
+  EXPECT_GE(straight, 2u << 20);
+  harness.KillDaemon();
+  ASSERT_TRUE(harness.StartDaemon());  // to which nothing is refused
+  EXPECT_EQ(ReadDuring([&] {
+              ASSERT_OK(RunRefused(refusals, [&] {
+                ASSERT_EQ(application.Open(), CAIRN_OK) << application.error();
+                application.ExpectRestart(1, CAIRN_TIER_CACHE);
+              }));
+            }),
+            0u);
 }
 
 TEST(OnTheWayTest, BlocksAreReservedByThatCall) {

@@ -1,6 +1,8 @@
 #include "tests/daemon/core/fake_client.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -17,12 +19,15 @@ namespace cairn {
 
 // --- The connection ---
 
-Mapping::Mapping(const Image& image) {
-  void* base = ::mmap(nullptr, image.bytes().size(), PROT_READ | PROT_WRITE, MAP_SHARED, image.fd(), 0);
+Mapping::Mapping(const UniqueFd& image) {
+  struct stat stat {};
+  const bool found = ::fstat(image.get(), &stat) == 0;
+  const auto bytes = static_cast<std::size_t>(stat.st_size);
+  void* base = found ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, image.get(), 0) : MAP_FAILED;
   if (base == MAP_FAILED) {
     ADD_FAILURE() << "an image could not be mapped";
   } else {
-    bytes_ = {static_cast<std::byte*>(base), image.bytes().size()};
+    bytes_ = {static_cast<std::byte*>(base), bytes};
   }
 }
 
@@ -34,10 +39,12 @@ class FakeClient::Line final : public Connection {
  public:
   Line(ClientHost& host, ClientOptions options) : host_(host), options_(std::move(options)) {}
 
-  void Send(const local::Reply& reply, std::shared_ptr<Image> image) override {
-    if (options_.on_reply) options_.on_reply(reply, image.get());
+  void Send(const local::Reply& reply, SharedFd descriptor) override {
+    if (options_.on_reply) options_.on_reply(reply, descriptor.get());
+    const bool is_image = descriptor != nullptr && !reply.has_straight_file();
     const std::lock_guard lock(mutex_);
-    arrived_[reply.call()].push_back({reply, image ? std::make_shared<Mapping>(*image) : nullptr});
+    arrived_[reply.call()].push_back(
+        {reply, is_image ? std::make_shared<Mapping>(*descriptor) : nullptr, is_image ? nullptr : descriptor});
     changed_.notify_all();
   }
   void Close() override {
@@ -90,7 +97,11 @@ class FakeClient::Line final : public Connection {
 };
 
 FakeClient::FakeClient(ClientHost& host, ClientOptions options)
-    : host_(host), line_(std::make_shared<Line>(host, options)), shares_memory_(options.shares_memory) {
+    : host_(host),
+      line_(std::make_shared<Line>(host, options)),
+      shares_memory_(options.shares_memory),
+      memory_(options.memory),
+      on_file_(std::move(options.on_file)) {
   host_.core().Attach(line_);
 }
 
@@ -305,7 +316,11 @@ std::uint64_t FakeClient::SendRestore(DatasetId id, const Memory& memory, std::u
   local::Request request;
   request.set_deadline_ms(deadline_ms);
   request.mutable_restore()->set_dataset(id);
-  for (const Protected& one : memory) *request.mutable_restore()->add_variables() = one.variable;
+  for (const Protected& one : memory) {
+    local::Variable& variable = *request.mutable_restore()->add_variables();
+    variable = one.variable;
+    if (memory_) variable.set_memory(*memory_ + 1);
+  }
   return Send(std::move(request));
 }
 
@@ -315,14 +330,31 @@ std::uint64_t RowsOf(const local::Plan& plan, int piece) {
   return plan.rows_size() == 0 ? 1 : plan.rows(piece);
 }
 
+// False: a block is not there, or not as it should be.
+bool ReadStraight(const local::Straight& straight, const UniqueFd& file, Memory& memory) {
+  int block = 0;
+  for (int run = 0; run < straight.blocks_size(); ++run) {
+    std::string& bytes = memory.at(straight.variable(run)).bytes;
+    for (std::uint64_t i = 0; i < straight.blocks(run); ++i, ++block) {
+      std::string read(kCrcBlockBytes, '\0');
+      const auto at = static_cast<off_t>(straight.file_offset(run) + i * kCrcBlockBytes);
+      if (::pread(file.get(), read.data(), read.size(), at) != static_cast<ssize_t>(read.size())) return false;
+      if (Crc32c(std::as_bytes(std::span(read))) != straight.crc32c(block)) return false;
+      bytes.replace(straight.variable_offset(run) + i * kCrcBlockBytes, kCrcBlockBytes, read);
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 FakeClient::Restored FakeClient::TakeRestore(std::uint64_t call, Memory& memory) {
   Restored restored;
   local::Plan plan;
   std::shared_ptr<Mapping> image;
+  std::vector<local::Straight> straight;
   std::uint64_t done = 0;
-  std::uint32_t round = 0;
+  std::uint32_t round = 0, files = 0;
   bool planned = false, whole = false;
   // Also when the daemon is lost meanwhile. What it says during the restore is how it was before.
   const struct Mark {
@@ -330,15 +362,17 @@ FakeClient::Restored FakeClient::TakeRestore(std::uint64_t call, Memory& memory)
     const bool &planned, &whole;
     const Restored& restored;
     ~Mark() {
-      if (whole ? planned : restored.pieces_copied > 0) spoiled = !whole;
+      if (whole ? planned : restored.pieces_copied + restored.files_read > 0) spoiled = !whole;
     }
   } mark{spoiled_, planned, whole, restored};
-  auto copied = [&](std::uint64_t pieces) {
+  auto copied = [&](std::uint64_t pieces, bool straight_failed = false) {
     restored.pieces_copied += pieces - done;
     done = pieces;
     local::Request request;
     request.mutable_copied()->set_pieces(pieces);
     request.mutable_copied()->set_round(round);
+    request.mutable_copied()->set_straight(files);
+    request.mutable_copied()->set_straight_failed(straight_failed);
     Send(std::move(request));
   };
   while (true) {
@@ -351,15 +385,25 @@ FakeClient::Restored FakeClient::TakeRestore(std::uint64_t call, Memory& memory)
       restored.tier = reply.restore_end().tier();
       whole = true;
       EXPECT_EQ(done, static_cast<std::uint64_t>(plan.bytes_size()));
+      EXPECT_EQ(files, straight.size());
       return restored;
     }
     if (reply.has_restore()) {
       planned = true;
       plan = reply.restore().plan();
       round = reply.restore().round();
+      straight.assign(reply.restore().straight().begin(), reply.restore().straight().end());
       done = 0;
+      files = 0;
       Remember(arrived, reply.restore().image());
       image = std::exchange(image_, nullptr);
+    } else if (reply.has_straight_file()) {
+      EXPECT_EQ(reply.straight_file().round(), round);
+      EXPECT_EQ(reply.straight_file().index(), files);
+      const bool readable = !on_file_ || on_file_(files);
+      const bool read = readable && ReadStraight(straight.at(files), *arrived.file, memory);
+      if (read) ++files, ++restored.files_read;
+      copied(done, !read);
     } else if (reply.has_ready()) {
       for (std::uint64_t i = done; i < reply.ready().pieces(); ++i) {
         const int at = static_cast<int>(i);

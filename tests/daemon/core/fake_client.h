@@ -10,15 +10,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "daemon/core/door.h"
-#include "daemon/data/image.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
+#include "storage/base/unique_fd.h"
 #include "storage/format/catalogue/scheme.h"
 #include "tests/daemon/core/client_host.h"
 #include "tests/daemon/core/core_harness.h"
@@ -31,8 +32,12 @@ struct ClientOptions {
   bool shares_memory = true;
   bool resumable = false;
   Connection::Peer peer = {.host = "node7", .pid = 4711, .program = "solver"};
-  // On the core's thread, as a reply leaves it; null if no image goes along.
-  std::function<void(const local::Reply& reply, const Image* image)> on_reply = nullptr;
+  // Where in their pages the variables of a restore begin, as the client tells it; none: nothing is read straight.
+  std::optional<std::uint32_t> memory = {};
+  // Called before each file is read; false: it cannot be read.
+  std::function<bool(std::uint32_t file)> on_file = nullptr;
+  // On the core's thread, as a reply leaves it; null if no descriptor goes along.
+  std::function<void(const local::Reply& reply, const UniqueFd* descriptor)> on_reply = nullptr;
 };
 
 struct OpenSpec {
@@ -51,7 +56,7 @@ struct OpenSpec {
 // A client's own view of an image: stays when the daemon takes the image back, or is gone.
 class Mapping {
  public:
-  explicit Mapping(const Image& image);
+  explicit Mapping(const UniqueFd& image);
   ~Mapping();
   Mapping(const Mapping&) = delete;
   std::span<std::byte> bytes() const { return bytes_; }
@@ -108,6 +113,7 @@ class FakeClient {
     std::string message;
     local::Tier tier = local::TIER_NONE;
     std::uint64_t pieces_copied = 0;  // also if it failed in the end
+    std::uint64_t files_read = 0;     // straight; as well
   };
   std::uint64_t SendRestore(DatasetId id, const Memory& memory, std::uint32_t deadline_ms = 0);
   Restored TakeRestore(std::uint64_t call, Memory& memory);
@@ -143,6 +149,7 @@ class FakeClient {
   struct Arrived {
     local::Reply reply;
     std::shared_ptr<Mapping> image;
+    SharedFd file;
   };
   Arrived Take(std::uint64_t call);
   void Remember(const Arrived& arrived, const local::Image& image);
@@ -150,6 +157,8 @@ class FakeClient {
   ClientHost& host_;
   std::shared_ptr<Line> line_;
   const bool shares_memory_;
+  const std::optional<std::uint32_t> memory_;
+  const std::function<bool(std::uint32_t file)> on_file_;
   bool dropped_ = false;
   std::uint64_t last_call_ = 0;
   Rank rank_ = 0;

@@ -137,9 +137,9 @@ class Launch {
     }
   }
 
-  void Heard(Rank rank, const local::Reply& reply, const Image* image) {
+  void Heard(Rank rank, const local::Reply& reply, const UniqueFd* descriptor) {
     Instant();  // it dies with the word on its lips
-    if (image != nullptr) inodes_[image->id()] = LookAtMemory(image->fd())->inode;
+    if (descriptor != nullptr) inodes_[reply.begin().image().id()] = LookAtMemory(descriptor->get())->inode;
     if (die_at_ == 0 && reply.has_begin()) ExpectNotSealed(inodes_[reply.begin().image().id()]);
     if (dead_ || !reply.has_committed() || CodeOfReply(reply) != local::OK) return;
     Told& told = told_[reply.committed().dataset()];
@@ -166,8 +166,8 @@ class Launch {
 
   void RunRank(Rank rank) {
     if (dead_) return;  // before it has begun
-    FakeClient client(*daemon_, {.on_reply = [this, rank](const local::Reply& reply, const Image* image) {
-      Heard(rank, reply, image);
+    FakeClient client(*daemon_, {.on_reply = [this, rank](const local::Reply& reply, const UniqueFd* descriptor) {
+      Heard(rank, reply, descriptor);
     }});
     std::uint64_t& step = steps_[rank];
     try {

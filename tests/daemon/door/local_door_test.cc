@@ -264,7 +264,7 @@ TEST_F(LocalDoorTest, TheImagesDescriptorComesWithItsFrameAndNoOther) {
   ASSERT_NE(connection, nullptr);
   // The socket is full when the image's frame is queued.
   for (std::uint64_t i = 0; i < 4; ++i) connection->Send(ReplyOfBytes(i, 1 << 20), nullptr);
-  connection->Send(ReplyOfBytes(4, 1 << 20), image);
+  connection->Send(ReplyOfBytes(4, 1 << 20), Image::FdOf(image));
   connection->Send(ReplyOfBytes(5, 1), nullptr);
   for (std::uint64_t i = 0; i < 6; ++i) {
     UniqueFd received;

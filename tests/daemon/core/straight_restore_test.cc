@@ -1,0 +1,150 @@
+// Restores whose client reads blocks of the cache's files straight into its memory: that it is offered them, that each
+// failure brings the same bytes another way, and that whoever is left alone with such a restore is rid of it.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "storage/base/checksum.h"
+#include "tests/daemon/core/fake_client.h"
+#include "tests/support/fake_disk.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t kMiB = kCrcBlockBytes;
+constexpr std::uint32_t kFits = 0;  // where memory begins in its page, as every variable does in the file
+
+class StraightRestoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(harness_.Start().ok()); }
+
+  // Block 0 holds the value and the beginning of the memory; it ends in the midst of block 5.
+  static Memory MemoryOf(std::uint64_t seed) {
+    return {ValueOf(1, "step", 42), PlainOf(2, RandomBytes(seed, 5 * kMiB + 1000))};
+  }
+  // All ranks checkpoint, then the daemon has no image of that any more.
+  void CheckpointAndRestart(const std::vector<Memory>& memory, local::Level level = local::LOCAL) {
+    {
+      Ranks ranks(harness_, static_cast<std::uint32_t>(memory.size()), "job.1");
+      id_ = ranks.Checkpoint(1, memory);
+      ASSERT_SAYS(ranks[0].Wait(id_, level), local::OK, "");
+    }
+    harness_.Restart();
+  }
+  static void ExpectSame(const Memory& a, const Memory& b) {
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i].bytes == b[i].bytes) << "variable " << i;
+  }
+
+  FakeDisk disk_;  // hands files out, also where the tests' folder has no direct I/O
+  CoreHarness harness_{&disk_};
+  DatasetId id_ = 0;
+};
+
+TEST_F(StraightRestoreTest, TheClientReadsWhatFitsAndTheRestComesThroughAnImage) {
+  const Memory memory = MemoryOf(1);
+  CheckpointAndRestart({memory});
+  Ranks ranks(harness_, 1, "job.2", {.memory = kFits});
+  Memory back = Blank(memory);
+  const FakeClient::Restored restored = ranks[0].Restore(id_, back);
+  EXPECT_EQ(restored.code, local::OK) << restored.message;
+  EXPECT_EQ(restored.tier, local::TIER_CACHE);
+  EXPECT_EQ(restored.files_read, 1u);
+  EXPECT_EQ(restored.pieces_copied, 3u) << "the value, and both ends of the memory";
+  ExpectSame(back, memory);
+  // The descriptor has gone, and the next checkpoint is taken.
+  EXPECT_NE(ranks.Checkpoint(2, {memory}), 0u);
+}
+
+TEST_F(StraightRestoreTest, MemoryThatDoesNotFitIsNotReadStraight) {
+  const Memory memory = MemoryOf(1);
+  CheckpointAndRestart({memory});
+  Ranks ranks(harness_, 1, "job.2", {.memory = kFits + 8});
+  Memory back = Blank(memory);
+  const FakeClient::Restored restored = ranks[0].Restore(id_, back);
+  EXPECT_EQ(restored.code, local::OK) << restored.message;
+  EXPECT_EQ(restored.files_read, 0u);
+  ExpectSame(back, memory);
+}
+
+TEST_F(StraightRestoreTest, ImagesAreNotReadStraight) {
+  const Memory memory = MemoryOf(1);
+  Ranks ranks(harness_, 1, "job.1", {.memory = kFits});
+  id_ = ranks.Checkpoint(1, {memory});
+  ASSERT_SAYS(ranks[0].Wait(id_, local::LOCAL), local::OK, "");
+  Memory back = Blank(memory);
+  const FakeClient::Restored restored = ranks[0].Restore(id_, back);
+  EXPECT_EQ(restored.code, local::OK) << restored.message;
+  EXPECT_EQ(restored.tier, local::TIER_IMAGE);
+  EXPECT_EQ(restored.files_read, 0u);
+  ExpectSame(back, memory);
+}
+
+TEST_F(StraightRestoreTest, AClientThatCannotReadGetsAllThroughAnImage) {
+  const std::vector<Memory> memory = {MemoryOf(1), MemoryOf(2)};
+  CheckpointAndRestart(memory);
+  int asked = 0;
+  Ranks ranks(harness_, 2, "job.2", {.memory = kFits, .on_file = [&asked](std::uint32_t) {
+                                       ++asked;
+                                       return false;
+                                     }});
+  std::vector<Memory> back = {Blank(memory[0]), Blank(memory[1])};
+  for (const FakeClient::Restored& restored : ranks.Restore(id_, back)) {
+    EXPECT_EQ(restored.code, local::OK) << restored.message;
+    EXPECT_EQ(restored.tier, local::TIER_CACHE);
+    EXPECT_EQ(restored.files_read, 0u);
+  }
+  EXPECT_EQ(asked, 2) << "each was offered one file, once";
+  for (Rank rank = 0; rank < 2; ++rank) ExpectSame(back[rank], memory[rank]);
+}
+
+TEST_F(StraightRestoreTest, ADamagedFileIsFoundByTheDaemonAndAnotherCopyServes) {
+  const Memory memory = MemoryOf(1);
+  CheckpointAndRestart({memory}, local::PREFIX);
+  harness_.Flip(disk_, harness_.CachedFile(id_, 0), 3 * kMiB + 7);
+  Ranks ranks(harness_, 1, "job.2", {.memory = kFits});
+  Memory back = Blank(memory);
+  const FakeClient::Restored restored = ranks[0].Restore(id_, back);
+  EXPECT_EQ(restored.code, local::OK) << restored.message;
+  EXPECT_EQ(restored.tier, local::TIER_PREFIX);
+  EXPECT_EQ(restored.files_read, 0u);
+  ExpectSame(back, memory);
+}
+
+TEST_F(StraightRestoreTest, AClientThatIsGoneWhileItReadsLeavesNothingBehind) {
+  const Memory memory = MemoryOf(1);
+  CheckpointAndRestart({memory});
+  {
+    FakeClient client(harness_, {.memory = kFits});
+    ASSERT_SAYS(client.Open({.key = "job.2"}), local::OK, "");
+    Memory back = Blank(memory);
+    const std::uint64_t call = client.SendRestore(id_, back);
+    ASSERT_TRUE(client.Next(call).has_restore());
+    ASSERT_TRUE(client.Next(call).has_straight_file());
+  }
+  Ranks ranks(harness_, 1, "job.3", {.memory = kFits});
+  Memory back = Blank(memory);
+  EXPECT_EQ(ranks[0].Restore(id_, back).files_read, 1u);
+  ExpectSame(back, memory);
+}
+
+TEST_F(StraightRestoreTest, MoreFilesThanThereAreIsAnOffence) {
+  const Memory memory = MemoryOf(1);
+  CheckpointAndRestart({memory});
+  FakeClient client(harness_, {.memory = kFits});
+  ASSERT_SAYS(client.Open({.key = "job.2"}), local::OK, "");
+  Memory back = Blank(memory);
+  const std::uint64_t call = client.SendRestore(id_, back);
+  const local::Reply planned = client.Next(call);
+  ASSERT_EQ(planned.restore().straight_size(), 1);
+  local::Request copied;
+  copied.mutable_copied()->set_round(planned.restore().round());
+  copied.mutable_copied()->set_straight(2);
+  client.Send(std::move(copied));
+  local::Reply reply = client.Next(call);
+  while (CodeOfReply(reply) == local::OK && !reply.has_restore_end()) reply = client.Next(call);
+  EXPECT_SAYS(reply, local::INVALID_ARGUMENT, "2 files read after 0, of 1");
+}
+
+}  // namespace
+}  // namespace cairn
