@@ -246,7 +246,8 @@ CAIRN_API int cairn_set_fill(cairn_session* session, const char* name, int32_t t
 /* Brings the dataset back into the protected memory, on all ranks or on none. All ranks call it. If a copy is damaged,
  * the daemon takes the next one. If the dataset consists of files, all of them are verified and in the cache after the
  * call, and no memory is written.
- *   CAIRN_RETRY      some rank has no whole copy left: call cairn_latest again
+ *   CAIRN_RETRY      some rank has no whole copy left: call cairn_latest again. If the dataset can be read again later,
+ *                    it can be restored by its number
  *   CAIRN_NOT_FOUND, CAIRN_FAILED_PRECONDITION  a variable is missing, or differs from what is stored; cairn_error
  *                    names it, and no byte was written
  * After any other failure the protected memory is unspecified, and the session is dirty: see cairn_resume.

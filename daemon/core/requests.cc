@@ -157,7 +157,7 @@ bool Requests::AnswerQuestion(const SessionPtr& session, const CallPtr& call, co
 void Requests::AnswerRank(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
   Run& run = *session->run;
   sessions_.Used(session);
-  if (request->has_latest() && !IsLooking(run)) run.restores.LatestAsked(session->launch);
+  if (request->has_latest() && !IsLooking(run)) run.restores.LatestAsked(*session, *call);
   if (AwaitsOthers(session, call, request)) return;
   if (!request->has_restore()) run.restores.HeardOfEnd(*session);
   if (AnswerQuestion(session, call, *request)) return;

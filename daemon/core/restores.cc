@@ -91,13 +91,13 @@ Restores::Answer Restores::WhyNotNow(const Session& session) const {
 Restores::Answer Restores::WhyNotRestore(const Session& session, const Call& call, DatasetId id,
                                          const DatasetPtr& dataset) {
   const Launch& launch = *given_.ledger.Find(session.launch);
-  if (dataset && (dataset->damaged() || launch.passed_over.contains(id))) {
+  const bool alone = IsAlone(session, call, id);
+  const bool gone = !dataset || !dataset->restorable();
+  const bool passed_over = dataset && gone && (dataset->damaged() || launch.passed_over.contains(id));
+  if (passed_over || (!gone && !alone && IsToldToRetry(session, call, launch, dataset))) {
     return Say(local::RETRY, fmt::format("dataset {} cannot be restored: ask for the latest again", id));
   }
-  if (!dataset || !dataset->restorable()) {
-    return Say(NotFound("run {} has no restorable dataset {}", given_.run_name, id));
-  }
-  const bool alone = IsAlone(session, call, id);
+  if (gone) return Say(NotFound("run {} has no restorable dataset {}", given_.run_name, id));
   for (Rank rank = 0; rank < launch.nranks && !alone; ++rank) {
     if (!launch.gone(rank)) continue;
     return Say(Unavailable("rank {} is gone: a restore needs all {} ranks", rank, launch.nranks));
@@ -119,19 +119,6 @@ bool Restores::IsAlone(const Session& session, const Call& call, DatasetId id) c
 // While it was being described it may have gone, and another one may have come under its id.
 DatasetPtr Restores::IfStillThere(const DatasetPtr& dataset) const {
   return given_.ledger.Has(dataset) && dataset->described() ? dataset : nullptr;
-}
-
-void Restores::NotDescribed(const Session& session, Call& call, DatasetId id, const absl::Status& status) {
-  if (absl::IsUnavailable(status)) return call.Fail(status);  // it may be asked for again
-  context_.Warn(fmt::format("run {}: dataset {}: {}", given_.run_name, id, MessageOf(status)));
-  const DatasetPtr dataset = given_.ledger.Get(id);
-  if (dataset && !dataset->in_cache() && absl::IsDataLoss(status) && dataset->in_prefix()) {
-    given_.ledger.PrefixDamaged(*dataset);
-    given_.inventory.MarkFailed(id);
-  }
-  PassOver(session.launch, id);
-  call.Fail(local::RETRY,
-            fmt::format("dataset {} cannot be restored ({}): ask for the latest again", id, MessageOf(status)));
 }
 
 void Restores::Join(const SessionPtr& session, const std::shared_ptr<Call>& call, const DatasetPtr& dataset,
@@ -374,8 +361,10 @@ void Restores::EndGroup(const RestoreGroupPtr& group, local::Code code, const st
   if (group->ended) return;
   LetGo(group);
   if (!group->read) MarkDirty(*group);
+  const bool retry = !group->read && code == local::RETRY;
   for (const auto& [rank, part] : group->parts) {
     if (part->transfer) part->transfer->Abort();
+    if (retry) retry_rounds_.Told(group->launch, group->dataset->id, rank, part->call->connection());
     part->call->Fail(code, message);
   }
   if (!group->read && !group->started && (code == local::NOT_FOUND || code == local::FAILED_PRECONDITION)) {
@@ -430,6 +419,7 @@ void Restores::RetryGroup(const RestoreGroupPtr& group, const std::string& why) 
         fmt::format("dataset {}, which the other ranks have, cannot be restored again: {}", dataset.id, why));
   }
   const bool lacks = given_.ledger.PassOver(group->launch, dataset.id);
+  retry_rounds_.Begin(group->launch, dataset.id);
   EndGroup(group, local::RETRY,
            fmt::format("dataset {} cannot be restored ({}): ask for the latest again", dataset.id, why));
   if (lacks) given_.look_for_parts();  // now that nobody reads here, and what is damaged does not count any more

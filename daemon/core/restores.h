@@ -28,6 +28,7 @@
 #include "daemon/core/restore_copies.h"
 #include "daemon/core/restore_files.h"
 #include "daemon/core/restore_group.h"
+#include "daemon/core/retry_rounds.h"
 #include "daemon/core/run_cache.h"
 #include "daemon/core/session.h"
 #include "daemon/core/variables.h"
@@ -76,11 +77,11 @@ class Restores {
   // The launch does without the dataset. What its pin would pass over besides, since parts are lost, is looked for
   // before the next question moves the pin.
   void PassOver(LaunchId launch, DatasetId id);
-  // A rank asks for the latest, and nothing is being looked for. If the pin's dataset cannot be restored any more,
+  // The rank asks for the latest, and nothing is being looked for. If the pin's dataset cannot be restored any more,
   // since something else has found it to be damaged, ranks that have come to restore it are told to ask again, and its
   // parts that may be made anew are looked for before the pin moves. Once: when that happens again in the same launch,
   // or nothing may be made anew, the launch passes over it for good.
-  void LatestAsked(LaunchId launch);
+  void LatestAsked(const Session& session, const Call& call);
   // No restart is to choose it any more: ranks that restore it now are told to ask again.
   void Rejected(const Dataset& dataset);
   // The session has ended, or its connection has: a restore needs all ranks.
@@ -108,6 +109,7 @@ class Restores {
   Answer WhyNotRestore(const Session& session, const Call& call, DatasetId id, const DatasetPtr& dataset);
   Answer WhyNotRead(const Session& session) const;
   Answer WhyNotRead(DatasetId id, const DatasetPtr& dataset) const;
+  bool IsToldToRetry(const Session& session, const Call& call, const Launch& launch, const DatasetPtr& dataset);
   bool IsAlone(const Session& session, const Call& call, DatasetId id) const;
   DatasetPtr IfStillThere(const DatasetPtr& dataset) const;
   void NotDescribed(const Session& session, Call& call, DatasetId id, const absl::Status& status);
@@ -131,6 +133,9 @@ class Restores {
   void FilesEnded(const RestoreGroupPtr& group, const absl::Status& status);
   void FilesLater(const RestoreGroupPtr& group);
 
+  // --- The launch's pin ---
+  void MovePin(LaunchId launch);
+
   // --- The end of a group ---
   void LetGo(const RestoreGroupPtr& group);
   void EndGroup(const RestoreGroupPtr& group, local::Code code, const std::string& message);
@@ -150,6 +155,7 @@ class Restores {
   std::map<SessionId, RestoreGroupPtr> reading_;        // a group each
   Refused refused_;                                     // the last one
   std::map<SessionId, EndedWell> ended_well_;           // until the session asks for something else
+  RetryRounds retry_rounds_;
   std::set<std::pair<LaunchId, DatasetId>> made_anew_;  // tried once
   std::set<std::pair<LaunchId, DatasetId>> awaited_;    // pinned, and looked for once
 };

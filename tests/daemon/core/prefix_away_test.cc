@@ -113,6 +113,23 @@ TEST_F(PrefixAwayTest, AFileThatCannotBeReadWhileThePrefixIsInReachGivesWayToAnO
   EXPECT_EQ(client.Restore(older_, back).code, local::OK);
 }
 
+TEST_F(PrefixAwayTest, WhatGaveWayToAnOlderCheckpointIsRestoredByItsNumberWhenItCanBeReadAgain) {
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  prefix_disk_.FailOn({.path_part = file_, .times = kForGood});
+  Memory back = Blank(memory_);
+  const std::uint64_t call = client.SendRestore(newer_, back);
+  auto restored = std::async(std::launch::async, [&] { return client.TakeRestore(call, back); });
+  EXPECT_TRUE(AwaitTries(2));
+  Pass(std::chrono::seconds(10));
+  ASSERT_EQ(restored.get().code, local::RETRY);
+  prefix_disk_.ClearFaults();
+  EXPECT_EQ(client.Latest().latest().dataset(), older_) << "it stays passed over";
+  const FakeClient::Restored one = client.Restore(newer_, back);
+  EXPECT_EQ(one.code, local::OK) << one.message;
+  EXPECT_TRUE(back[1].bytes == memory_[1].bytes);
+}
+
 TEST_F(PrefixAwayTest, TheApplicationsOwnFilesAreWaitedForAsWell) {
   const std::string bytes = RandomBytes(3, 100'000);
   {

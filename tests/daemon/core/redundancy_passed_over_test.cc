@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "storage/io/disk.h"
 #include "tests/daemon/core/fake_client.h"
@@ -74,6 +77,19 @@ class PassedOverTest : public RedundancyTest {
     }
   }
 
+  void ExpectBackByNumber(DatasetId id, std::uint64_t step) {
+    std::vector<std::function<void()>> restores;
+    for (Rank rank = 0; rank < kMany; ++rank) {
+      restores.push_back([this, rank, id, step] {
+        Memory memory = Blank(MemoryOf(rank, step));
+        const FakeClient::Restored restored = clients[rank]->Restore(id, memory);
+        EXPECT_EQ(restored.code, local::OK) << "rank " << rank << ": " << restored.message;
+        EXPECT_EQ(memory[0].bytes, MemoryOf(rank, step)[0].bytes) << "rank " << rank;
+      });
+    }
+    nodes.Together(std::move(restores));
+  }
+
   DatasetId oldest_ = 0, before_ = 0, newest_ = 0;
 };
 
@@ -92,9 +108,12 @@ TEST_F(PassedOverTest, ARestoreDoesNotReachAPartOfTheNewest) {
   ASSERT_NO_FATAL_FAILURE(RestartAll());
   moved_to[kLost] = 4;
   ASSERT_NO_FATAL_FAILURE(StartAgain());
+  const auto served = nodes.files.served;
   nodes.files.served.erase(nodes[kLost].address());
   RestoreInVain(newest_, 6);
   ExpectBackFromTheOneBefore();
+  nodes.files.served = served;
+  ExpectBackByNumber(newest_, 6);
 }
 
 TEST_F(PassedOverTest, TheApplicationRejectsTheNewest) {

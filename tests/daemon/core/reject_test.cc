@@ -278,6 +278,25 @@ TEST_F(RejectTest, RanksThatRestoreItAreToldToAskAgain) {
   for (const FakeClient::Restored& one : ranks.Restore(first, memory)) EXPECT_EQ(one.code, local::OK) << one.message;
 }
 
+// Whoever comes to it as to the latest is told first; who waits for that rank is told with it.
+TEST_F(RejectTest, ItIsRestoredByItsNumberWhenAllRanksHaveHeardOfIt) {
+  harness_.config.flush.superseded = true;
+  ASSERT_OK(harness_.Start());
+  const std::vector<Memory> memory = {MemoryOf(1), MemoryOf(1)};
+  Ranks ranks(harness_, 2, "job.a");
+  const DatasetId first = ranks.Checkpoint(1, memory), second = ranks.Checkpoint(2, memory);
+  for (const DatasetId id : {first, second}) ASSERT_SAYS(ranks[0].Wait(id, local::LOCAL), local::OK, "");
+  ASSERT_SAYS(ranks[0].Reject(second), local::OK, "");
+  ASSERT_EQ(ranks[0].Latest().latest().dataset(), first);
+  std::vector<Memory> back = {Blank(memory[0]), Blank(memory[1])};
+  const std::uint64_t waits = ranks[0].SendRestore(second, back[0]);
+  EXPECT_EQ(ranks[1].Restore(second, back[1]).code, local::RETRY);
+  EXPECT_EQ(ranks[0].TakeRestore(waits, back[0]).code, local::RETRY);
+  for (const FakeClient::Restored& one : ranks.Restore(second, back)) EXPECT_EQ(one.code, local::OK) << one.message;
+  for (const Rank rank : {0, 1}) EXPECT_EQ(back[rank][0].bytes, memory[rank][0].bytes) << rank;
+  for (const Rank rank : {0, 1}) EXPECT_EQ(ranks[rank].Latest().latest().dataset(), first) << rank;
+}
+
 TEST_F(RejectTest, ScrsOwnIsMarkedAsScrDoes) {
   ASSERT_TRUE(MakeDirectories(prefix_disk_, harness_.prefix()).ok());
   PutScr(prefix_disk_, harness_.prefix(), 3, {{"step_3/rank_0.ckpt"}});
