@@ -1,5 +1,5 @@
-// Who has been told RETRY of a dataset that its launch has passed over. It may still be restored by its number, if it is
-// whole or has become so. But a rank that comes to it late, since it was the latest, would wait for others that have
+// Who has been told RETRY of a dataset that its launch has passed over. It may still be restored by its number, if it
+// is whole or has become so. But a rank that comes to it late, since it was the latest, would wait for others that have
 // gone on to an older one. So in one round each rank is told RETRY once, and after that the dataset is as any other.
 // An answer may be lost with its connection: over another one a rank is told again, and so are all. Strand only.
 #ifndef CAIRN_DAEMON_CORE_RETRY_ROUNDS_H_

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "storage/base/status.h"
+#include "storage/io/lost_syncs.h"
 
 namespace cairn::bpdir {
 namespace {
@@ -42,7 +43,7 @@ bool IsOfDirectory(std::string_view name) {
 
 absl::Status WriteSynced(File& file, std::uint64_t offset, std::string_view bytes) {
   CAIRN_RETURN_IF_ERROR(file.WriteAt(offset, std::as_bytes(std::span(bytes.data(), bytes.size()))));
-  return file.Sync();
+  return SyncOrDistrust(file);
 }
 
 absl::Status AppendAtOnce(File& file, std::uint64_t end, std::string_view records, std::size_t length_at) {
@@ -103,7 +104,7 @@ absl::Status CutFile(Disk& disk, const std::string& path, std::uint64_t bytes) {
   if (info->bytes <= bytes) return absl::OkStatus();
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.writable = true}));
   CAIRN_RETURN_IF_ERROR(file->Truncate(bytes));
-  return file->Sync();
+  return SyncOrDistrust(*file);
 }
 
 absl::Status ClearPlace(Disk& disk, const std::string& directory) {

@@ -7,6 +7,7 @@
 #include "storage/base/status.h"
 #include "storage/file/bpdir/follow.h"
 #include "storage/io/create_once.h"
+#include "storage/io/lost_syncs.h"
 
 namespace cairn::bpdir {
 namespace {
@@ -59,6 +60,7 @@ absl::StatusOr<Arrived> Finisher::Match(const std::string& name, const catalogue
   if (!info->is_regular()) return FailedPrecondition("{}: in the way: not a regular file", To(name));
   arrived.there = info->bytes;
   arrived.inode = info->inode;
+  if (HasLostSync(*info)) return arrived;  // what is read there may not be on the disk
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> to, ends_.target.Open(To(name), {}));
   const std::uint64_t end = std::min(info->bytes, entry.bytes());
   if (name == "md.idx") {
@@ -127,7 +129,7 @@ absl::Status Finisher::GiveUpSteps() {
         continue;
       }
       CAIRN_RETURN_IF_ERROR(Annotate(file->Truncate(arrived.matching), "target"));
-      CAIRN_RETURN_IF_ERROR(Annotate(file->Sync(), "target"));
+      CAIRN_RETURN_IF_ERROR(Annotate(SyncOrDistrust(*file), "target"));
       arrived.there = arrived.matching;
     }
   }
@@ -198,7 +200,7 @@ absl::Status Finisher::CopyRecords(File& from, File& to, const std::string& name
     CAIRN_RETURN_IF_ERROR(Annotate(AppendAtOnce(to, begin, head, length_at, rest), "target"));
   }
   if (!index || entry.bytes() < kIndexHeaderBytes) return absl::OkStatus();
-  CAIRN_RETURN_IF_ERROR(Annotate(to.Sync(), "target"));
+  CAIRN_RETURN_IF_ERROR(Annotate(SyncOrDistrust(to), "target"));
   std::string flag(1, '\0');
   CAIRN_RETURN_IF_ERROR(Annotate(from.ReadAt(kActiveFlagAt, std::as_writable_bytes(std::span(flag))), "source"));
   return Annotate(WriteSynced(to, kActiveFlagAt, flag), "target");
@@ -229,7 +231,7 @@ absl::Status Finisher::Complete(const std::string& name, const catalogue::FileEn
     const timespec mtime{.tv_sec = entry.mtime_s(), .tv_nsec = static_cast<long>(entry.mtime_ns())};
     CAIRN_RETURN_IF_ERROR(ends_.target.SetModeAndTimes(To(name), entry.mode() & 07777, atime, mtime));
   }
-  return Annotate(to->Sync(), "target");
+  return Annotate(SyncOrDistrust(*to, /*written_anew=*/arrived_[name].matching == 0), "target");
 }
 
 absl::Status Finisher::RemoveStrays() {

@@ -9,6 +9,7 @@
 
 #include "storage/base/status.h"
 #include "storage/io/create_once.h"
+#include "storage/io/lost_syncs.h"
 
 namespace cairn::bpdir {
 namespace {
@@ -186,7 +187,7 @@ absl::Status Follower::Append(const std::string& name, std::uint64_t end, std::v
 // What a failed sync leaves is written once more from where the last good one ended.
 absl::Status Follower::SyncAll(std::vector<Appended>& appended) {
   for (Appended& file : appended) {
-    CAIRN_RETURN_IF_ERROR(Annotate(file.file->Sync(), "target"));
+    CAIRN_RETURN_IF_ERROR(Annotate(SyncOrDistrust(*file.file), "target"));
     followed_.bytes += file.end - sent_[file.name].bytes;
     sent_[file.name].bytes = file.end;
   }
@@ -292,7 +293,7 @@ absl::Status Follower::CutToCommon() {
       sent.bytes = std::min(sent.bytes, bytes);
       if (info.bytes <= bytes) continue;
       CAIRN_RETURN_IF_ERROR(file->Truncate(bytes));
-      CAIRN_RETURN_IF_ERROR(file->Sync());
+      CAIRN_RETURN_IF_ERROR(SyncOrDistrust(*file));
     }
   }
   return absl::OkStatus();

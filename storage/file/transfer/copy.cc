@@ -17,6 +17,7 @@
 #include "storage/file/transfer/checks.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/file/transfer/work_file.h"
+#include "storage/io/lost_syncs.h"
 
 namespace cairn {
 namespace {
@@ -102,8 +103,7 @@ class FileCopy {
   std::unique_ptr<File> source_;
   std::unique_ptr<File> work_;
   std::unique_ptr<File> tail_;     // for an end that direct I/O would write longer than it is; null: it would not
-  bool continued_ = false;         // what an interrupted copy has left
-  std::uint64_t blocks_kept_ = 0;  // of that
+  std::uint64_t blocks_kept_ = 0;  // of what an interrupted copy has left
   std::uint32_t crc32_ = 0;        // of the blocks so far
   bool source_damaged_ = false;
   absl::Mutex mutex_;
@@ -115,12 +115,12 @@ absl::StatusOr<bool> FileCopy::HasArrived(FileInfo* in_place) {
   const auto info = target_disk_.Info(job_.to);
   if (absl::IsNotFound(info.status())) return false;
   if (!info.ok()) return OnTarget(info.status());
-  if (!info->is_regular() || info->bytes != entry_.bytes()) return false;
+  if (!info->is_regular() || info->bytes != entry_.bytes() || HasLostSync(*info)) return false;
   const auto file = target_disk_.Open(job_.to, {.direct = true});
   if (!file.ok()) return false;
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t matching,
                          CountMatchingBlocks(**file, info->bytes, entry_, buffers_, progress_, stopped_, nullptr));
-  if (matching != BlockCount() || !(*file)->Sync().ok()) return false;
+  if (matching != BlockCount() || !SyncOrDistrust(**file).ok()) return false;
   progress_.bytes_done += entry_.bytes();
   *in_place = *info;
   return true;
@@ -174,10 +174,11 @@ absl::Status FileCopy::OpenWork() {
 }
 
 absl::Status FileCopy::ContinueWork(const FileInfo& info) {
-  continued_ = true;
-  CAIRN_ASSIGN_OR_RETURN(blocks_kept_, CountMatchingBlocks(*work_, info.bytes, entry_, buffers_, progress_, stopped_,
-                                                           entry_.has_crc32() ? &crc32_ : nullptr));
-  progress_.bytes_done += BytesOfBlocks(blocks_kept_);
+  if (!HasLostSync(info)) {
+    CAIRN_ASSIGN_OR_RETURN(blocks_kept_, CountMatchingBlocks(*work_, info.bytes, entry_, buffers_, progress_, stopped_,
+                                                             entry_.has_crc32() ? &crc32_ : nullptr));
+    progress_.bytes_done += BytesOfBlocks(blocks_kept_);
+  }
   if (info.bytes >= entry_.bytes()) return absl::OkStatus();
   return OnTarget(work_->Truncate(entry_.bytes()));
 }
@@ -248,18 +249,19 @@ absl::StatusOr<std::span<const std::byte>> FileCopy::WriteTail(const BlockStream
 }
 
 absl::Status FileCopy::Finish() {
-  if (continued_) {  // it may be longer
-    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, work_->Info());
-    if (info.bytes != entry_.bytes()) CAIRN_RETURN_IF_ERROR(work_->Truncate(entry_.bytes()));
-  }
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, work_->Info());
+  // What an interrupted copy has left may be longer.
+  if (info.bytes != entry_.bytes()) CAIRN_RETURN_IF_ERROR(work_->Truncate(entry_.bytes()));
   if (entry_.mode() != 0) {
     const timespec atime{.tv_sec = entry_.atime_s(), .tv_nsec = static_cast<long>(entry_.atime_ns())};
     const timespec mtime{.tv_sec = entry_.mtime_s(), .tv_nsec = static_cast<long>(entry_.mtime_ns())};
     CAIRN_RETURN_IF_ERROR(target_disk_.SetModeAndTimes(work_path_, entry_.mode() & 07777, atime, mtime));
   }
-  if (absl::Status synced = work_->Sync(); !synced.ok()) {
-    // Whatever of it reads back well may not be on the disk: nothing of it is continued.
-    target_disk_.Remove(work_path_).IgnoreError();  // the sync's error counts
+  if (absl::Status synced = SyncOrDistrust(*work_, /*written_anew=*/blocks_kept_ == 0); !synced.ok()) {
+    // Whatever of it reads back well may not be on the disk: nothing of it is continued. If it cannot be removed, the
+    // sync's error counts all the same, and it is remembered. It is not cut instead: another node's daemon may have put
+    // it in its place by now.
+    if (target_disk_.Remove(work_path_).ok()) ForgetLostSync(info);
     return synced;
   }
   return absl::OkStatus();

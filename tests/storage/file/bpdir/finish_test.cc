@@ -107,6 +107,32 @@ TEST_F(FinishTest, AgainChangesNothing) {
   EXPECT_EQ(writes, 0u);
 }
 
+// What reads back well may not be on the disk.
+TEST_F(FinishTest, AfterAFailedSyncAFileIsWrittenAnew) {
+  Write(4);
+  ASSERT_OK(job_.Close());
+  const Catalogued catalogued(source_);
+  std::string damaged;
+  for (const char* name : {"data.0", "md.0", "md.idx"}) {
+    target_.FailOn({.op = FakeOp::kSync, .path_part = name});
+    EXPECT_FALSE(Finish(ends(), catalogued.files, Always, &damaged).ok()) << name;
+  }
+  ExpectFinishes();
+  target_.Restart(3);
+  ExpectFinished(source_, target_, catalogued);
+  ExpectShows(4);
+}
+
+TEST_F(FinishTest, AlsoAfterAFailedSyncOfAStep) {
+  Write(4);
+  target_.FailOn({.op = FakeOp::kSync, .path_part = "data.1"});
+  EXPECT_FALSE(follower_.Step().ok());
+  ASSERT_OK(job_.Close());
+  ExpectFinishes();
+  target_.Restart(3);
+  ExpectFinished(source_, target_, Catalogued(source_));
+}
+
 TEST_F(FinishTest, AFlagThatTheWriterHasLeftStays) {
   Write(2);
   ASSERT_OK(follower_.Step());

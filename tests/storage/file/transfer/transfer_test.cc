@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <functional>
 #include <new>
+#include <span>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -281,6 +283,34 @@ TEST_P(TransferTest, AFailedSyncLeavesNothingToContinueFrom) {
   ASSERT_OK(Copy({job}));
   target_.Restart(2);
   EXPECT_EQ(TargetBytes(job.to), *contents_[0]);
+}
+
+// The directory has lost its write permission, or the file system has become read-only, for a while.
+TEST_P(TransferTest, NorDoesAFailedSyncWhoseWorkFileCannotBeRemoved) {
+  for (const absl::Status& why : {absl::PermissionDeniedError("EACCES"), absl::UnavailableError("EROFS")}) {
+    const CopyJob job = Add(std::string(why.message()), 3 * kMiB + 7);
+    target_.FailOn({.op = FakeOp::kSync});
+    target_.FailOn({.op = FakeOp::kRemove, .path_part = job.to, .status = why});
+    EXPECT_STATUS(kUnavailable, Copy({job}), "target: ");
+    ASSERT_EQ(WorkFiles(), 1u);
+    target_.ClearFaults();
+    ASSERT_OK(Copy({job}));
+    target_.Restart(2);
+    EXPECT_TRUE(TargetBytes(job.to) == *contents_.back()) << why;
+  }
+}
+
+TEST_P(TransferTest, WhatIsInPlaceIsNotTrustedAfterAFailedSync) {
+  const CopyJob job = Add("file", 3 * kMiB);
+  ASSERT_OK(MakeDirectories(target_, "/pfs/demo/ckpt.1"));
+  ASSERT_OK_AND_ASSIGN(const auto there, target_.Open(job.to, {.writable = true, .create = true}));
+  ASSERT_OK(there->WriteAt(0, std::as_bytes(std::span(*contents_[0]))));
+  ASSERT_OK(target_.SyncDirectory("/pfs/demo/ckpt.1"));
+  target_.FailOn({.op = FakeOp::kSync, .times = 2});
+  EXPECT_STATUS(kUnavailable, Copy({job}), "target: ");
+  ASSERT_OK(Copy({job}));
+  target_.Restart(2);
+  EXPECT_TRUE(TargetBytes(job.to) == *contents_[0]);
 }
 
 TEST_P(TransferTest, AFailedSyncOfTheDirectoryFailsTheCopy) {
