@@ -1,14 +1,20 @@
 #include "daemon/core/flush_slots.h"
 
+#include <algorithm>
+#include <ranges>
+
 namespace cairn {
 
 std::uint32_t FlushSlots::CopiesMoving(SteadyTime now, std::chrono::milliseconds stalled) {
-  std::uint32_t moving = 0;
-  for (auto& [progress, seen] : copies_) {
-    if (progress->GotOn(seen.progress)) seen.since = now;
-    if (now < seen.since + stalled) ++moving;
-  }
-  return moving;
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      std::views::keys(copies_), [&](const Progress& progress) { return !HasStalled(progress, now, stalled); }));
+}
+
+bool FlushSlots::HasStalled(const Progress& progress, SteadyTime now, std::chrono::milliseconds stalled) {
+  const auto copy = copies_.find(progress);
+  if (copy == copies_.end()) return false;
+  if (progress->GotOn(copy->second.progress)) copy->second.since = now;
+  return now >= copy->second.since + stalled;
 }
 
 std::optional<SteadyTime> FlushSlots::StalledSince(const Progress& progress, SteadyTime now,

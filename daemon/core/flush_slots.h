@@ -30,6 +30,8 @@ class FlushSlots {
   std::uint32_t copies() const { return static_cast<std::uint32_t>(copies_.size()); }
   // Those that have got on within `stalled`, as far as they have been looked at.
   std::uint32_t CopiesMoving(SteadyTime now, std::chrono::milliseconds stalled);
+  // Has this one not got on within `stalled`? It is looked at now.
+  bool HasStalled(const Progress& progress, SteadyTime now, std::chrono::milliseconds stalled);
   // Since when this one has not got on, if it has not within `stalled`.
   std::optional<SteadyTime> StalledSince(const Progress& progress, SteadyTime now,
                                          std::chrono::milliseconds stalled) const;

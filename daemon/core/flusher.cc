@@ -76,12 +76,21 @@ std::optional<SteadyTime> Flusher::StalledSince() const {
   return first;
 }
 
-// A prefix that hangs gets none.
+bool Flusher::Hangs(const Job& job) const {
+  return job.state == Job::State::kCopying && given_.slots.HasStalled(job.progress, context_.now(), stalled());
+}
+
+// A prefix that hangs gets none. Of this run as many as may be in flight may hang besides.
 std::uint32_t Flusher::FreeSlots() {
-  const auto in_flight = static_cast<std::uint32_t>(
-      std::count_if(jobs_.begin(), jobs_.end(), [](const auto& item) { return item.second->in_flight(); }));
+  std::uint32_t in_flight = 0, hanging = 0;
+  for (const auto& [id, job] : jobs_) {
+    if (!job->in_flight()) continue;
+    ++in_flight;
+    hanging += Hangs(*job);
+  }
   const std::uint32_t parallel = context_.config.flush.parallel;
-  const std::uint32_t taken = std::max(given_.slots.CopiesMoving(context_.now(), stalled()), in_flight);
+  const std::uint32_t counted = in_flight - std::min(hanging, parallel);
+  const std::uint32_t taken = std::max(given_.slots.CopiesMoving(context_.now(), stalled()), counted);
   const bool hangs = given_.gate.HungSince().has_value();
   if (in_flight > 0 || taken >= parallel || hangs) LookAgain();
   return hangs ? 0 : parallel - std::min(parallel, taken);
@@ -94,6 +103,7 @@ void Flusher::LookAgain() {
   looking_again_ = true;
   context_.loop().After(std::min(kLookEvery, stalled()), [this] {
     looking_again_ = false;
+    CommitNext();  // one that waits for a copy may wait for it no longer
     reports_.look_again();
   });
 }
@@ -161,9 +171,13 @@ void Flusher::End(const Job& job) {
 void Flusher::CommitNext() {
   if (context_.quiescing() || given_.gate.replaced()) return;
   if (const Launch* newest = given_.ledger.newest(); newest != nullptr && newest->provisional) return;
+  std::vector<JobPtr> hanging;
   for (const auto& [id, job] : std::map(jobs_)) {
-    if (job->running()) return;
+    const bool hangs = Hangs(*job);
+    if (hangs) hanging.push_back(job);
+    if (job->running() && !hangs) return;
     if (job->state != Job::State::kCopied) continue;
+    if (std::ranges::any_of(hanging, [&](const JobPtr& older) { return MustWaitFor(*older, *job); })) continue;
     if (const DatasetId newer = given_.growing.NewerOver(id, job->catalogues); newer != 0) {
       GiveUp(job, fmt::format("dataset {}, which is newer, has put files under names of dataset {}", newer, id));
       return context_.loop().Post([this] { reports_.on_step(); });
@@ -173,6 +187,13 @@ void Flusher::CommitNext() {
     if (lease) Commit(job, lease);
     return;
   }
+}
+
+// The copy writes under final names, and takes away what it does not know there.
+bool Flusher::MustWaitFor(const Job& older, const Job& newer) const {
+  const std::set<std::string> grown = given_.record.Grown(older.dataset->id);
+  return std::ranges::any_of(grown,
+                             [&newer](const std::string& name) { return Growing::HasFilesIn(name, newer.catalogues); });
 }
 
 void Flusher::Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>& lease) {

@@ -1,7 +1,10 @@
 // One run's datasets to the prefix. Which ones is decided in daemon/policy/policy.h; here it is done, in the two steps
 // of storage/job/flush/flush_work.h. At most flush.parallel datasets are copied at once by all runs together, and as
-// many of a run are in flight. Commits of a run keep the order of its datasets: a copied one waits, here and in no
-// thread, while an older one is still copied; not for one that pauses after a failure. Strand only.
+// many of a run are in flight. Commits of a run keep the order of its datasets where that costs nothing: a copied one
+// waits, here and in no thread, while an older one is still copied; not for one that pauses after a failure, nor for
+// one whose copy hangs (flush.stalled), as when its source does. The index needs no order: CURRENT never goes back, and
+// of the application's files that have the same names the higher id stays. Only where a copy completes grown
+// directories in place, what has files in them waits for its end. Strand only.
 #ifndef CAIRN_DAEMON_CORE_FLUSHER_H_
 #define CAIRN_DAEMON_CORE_FLUSHER_H_
 
@@ -130,6 +133,8 @@ class Flusher {
   static bool IsHere(const Dataset& dataset, Rank rank);
   void DropWithoutCopy();
   std::uint32_t FreeSlots();
+  bool Hangs(const Job& job) const;
+  bool MustWaitFor(const Job& older, const Job& newer) const;
   void LookAgain();
   std::chrono::milliseconds stalled() const { return std::chrono::milliseconds(context_.config.flush.stalled_ms); }
   void Copy(const JobPtr& job);

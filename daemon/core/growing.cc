@@ -369,14 +369,18 @@ DatasetId Growing::NewerOver(DatasetId id, const std::vector<catalogue::Catalogu
   const auto& grown = given_.record.grown();
   for (auto at = grown.upper_bound(id); at != grown.end(); ++at) {
     for (const std::string& name : at->second) {
-      for (const catalogue::Catalogue& catalogue : catalogues) {
-        for (const catalogue::FileEntry& file : catalogue.file()) {
-          if (file.prefix_name().starts_with(name + "/")) return at->first;
-        }
-      }
+      if (HasFilesIn(name, catalogues)) return at->first;
     }
   }
   return 0;
+}
+
+bool Growing::HasFilesIn(const std::string& name, const std::vector<catalogue::Catalogue>& catalogues) {
+  return std::ranges::any_of(catalogues, [folder = name + "/"](const catalogue::Catalogue& catalogue) {
+    return std::ranges::any_of(catalogue.file(), [&folder](const catalogue::FileEntry& file) {
+      return file.prefix_name().starts_with(folder);
+    });
+  });
 }
 
 std::vector<admin::GrowingDirectory> Growing::Describe(DatasetId id) const {

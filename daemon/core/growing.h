@@ -80,6 +80,8 @@ class Growing {
   bool Working(DatasetId id) const;  // steps are under way: its flush waits for their end
   // A newer dataset whose directory already has the place of one of the files; 0: none.
   DatasetId NewerOver(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) const;
+  // Has a dataset files in the directory of that name?
+  static bool HasFilesIn(const std::string& name, const std::vector<catalogue::Catalogue>& catalogues);
   std::vector<admin::GrowingDirectory> Describe(DatasetId id) const;
   std::vector<admin::GrowingDirectory> DescribeAll() const;
 

@@ -65,7 +65,8 @@ class ThreadedCoreImpl final : public ThreadedCore {
         cache_(MakeBlockingPool(std::max<std::size_t>(4, config.threads))),
         images_(MakeBlockingPool(config.threads)),
         prefix_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)),
-        flush_(MakeLanes(std::max<std::uint32_t>(1, config.flush.parallel), kLaneThreads, clocks_.steady)),
+        // Those of a run that hang (Flusher::FreeSlots) leave the others their threads.
+        flush_(MakeLanes(2 * std::max<std::uint32_t>(1, config.flush.parallel), kLaneThreads, clocks_.steady)),
         growing_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)),
         far_(MakeLanes(kFarPerPrefix, kLaneThreads, clocks_.steady)) {}
 

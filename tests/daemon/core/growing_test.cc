@@ -280,6 +280,51 @@ TEST_F(GrowingTest, ARetryTakesNothingThatANewerDatasetHasNow) {
   for (const char* name : {"a.bp", "gone.bp"}) EXPECT_EQ(Shown(name), 3u) << name;
 }
 
+// What is completed in place hangs: a newer dataset with files there waits for it, however long, and others do not.
+TEST_F(GrowingTest, WhatIsCompletedInPlaceIsWaitedForByWhoHasFilesThere) {
+  harness_.config.flush.stalled_ms = 200;
+  harness_.config.flush.parallel = 3;
+  Restart();
+  const auto state_of = [this](DatasetId id) -> std::string {
+    const admin::StatusReply status = harness_.Status();
+    for (const admin::FlushStatus& flush : status.runs(0).flushes()) {
+      if (flush.dataset() == id) return flush.state();
+    }
+    return "";
+  };
+  Ranks ranks(harness_, 1, "job.1");
+  const DatasetId first = Begin(ranks);
+  const auto job = Job(Route(ranks[0], "fields.bp/"));
+  Write(*job, 2);
+  EXPECT_TRUE(Shows("fields.bp", 2));
+  ASSERT_OK(job->Close());
+  Gate gate(FakeOp::kSync, "fields.bp/");
+  prefix_disk_.SetHook([pass = gate.hook(), at = There("fields.bp/data.0")](FakeOp op, const std::string& path) {
+    if (path == at) pass(op, path);  // and not where others' files wait
+  });
+  End(ranks);
+  gate.AwaitArrival();
+  std::vector<DatasetId> later;
+  for (const char* name : {"fields.bp/", "other.bp/"}) {
+    later.push_back(ranks[0].OutputBegin(5 + later.size(), false, /*output=*/true).output_begin().dataset());
+    const auto another = Job(Route(ranks[0], name), 4);
+    Write(*another, 3);
+    ASSERT_OK(another->Close());
+    if (name == std::string("other.bp/")) {
+      EXPECT_TRUE(harness_.Eventually([&] { return state_of(later[0]) == "copied"; }));
+    }
+    End(ranks);
+  }
+  EXPECT_SAYS(ranks[0].Wait(later[1], local::PREFIX), local::OK, "");
+  EXPECT_EQ(state_of(first), "running");
+  EXPECT_EQ(state_of(later[0]), "copied");
+  EXPECT_FALSE(IsCommitted(later[0]));
+  gate.Open();
+  EXPECT_SAYS(ranks[0].Wait(later[0], local::PREFIX), local::OK, "");
+  EXPECT_TRUE(IsCommitted(later[0]));
+  EXPECT_EQ(Shown("fields.bp"), 3u);
+}
+
 TEST_F(GrowingTest, StepsThatTheApplicationCutsGoFromThePrefix) {
   Ranks ranks(harness_, 1, "job.1");
   const DatasetId id = Begin(ranks);

@@ -108,6 +108,32 @@ TEST_F(ParallelFlushTest, OneThatPausesAfterAFailureIsNotWaitedFor) {
   EXPECT_FALSE(harness_.Row(first).in_prefix());
 }
 
+// As when the file system that it is read from does. What hangs has no work of another's under it, and ends when it
+// goes on.
+class HangingCopyTest : public ParallelFlushTest, public ::testing::WithParamInterface<std::uint32_t> {};
+
+TEST_P(HangingCopyTest, IsNotWaitedForForLong) {
+  Gate gate(FakeOp::kWrite, "ckpt.1/");
+  prefix_disk_.SetHook(gate.hook());
+  harness_.config.flush.stalled_ms = 300;
+  StartWith(GetParam());
+  const DatasetId first = Make(1);
+  gate.AwaitArrival();
+  const DatasetId second = Make(2), third = Make(3);
+  for (const DatasetId id : {second, third}) EXPECT_SAYS(client_->Wait(id, local::PREFIX), local::OK, "");
+  EXPECT_EQ(StateOf(first), "running");
+  EXPECT_EQ(CompleteInIndex(first), "0");
+  gate.Open();
+  EXPECT_SAYS(client_->Wait(first, local::PREFIX), local::OK, "");
+  EXPECT_EQ(CompleteInIndex(first), "1");
+  const auto index = ReadTree(prefix_disk_, harness_.prefix() + "/.scr/index.scr");
+  ASSERT_TRUE(index.ok());
+  EXPECT_EQ(index->Get("CURRENT"), "ckpt." + std::to_string(third));
+  EXPECT_EQ(client_->Latest().latest().dataset(), third);
+}
+
+INSTANTIATE_TEST_SUITE_P(Parallel, HangingCopyTest, ::testing::Values(1, 2));
+
 TEST_F(ParallelFlushTest, WhatIsInFlightIsInTheIndexAndRestoredByNobody) {
   Gate gate(FakeOp::kWrite, "ckpt.1/");
   prefix_disk_.SetHook(gate.hook());
