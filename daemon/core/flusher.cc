@@ -219,8 +219,16 @@ void Flusher::Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>
     });
   };
   if (!job->dataset->kind.files) return go();
-  // After a crash this node's record says which datasets may have been withdrawn for this one's files.
-  given_.record.Store([go](const absl::Status&) { go(); });
+  // After a crash this node's record says which datasets may have been withdrawn for this one's files. Without that
+  // note the next daemon takes it that somebody has removed them: they would leave the cache, where they are whole, and
+  // no restart would choose them. So nobody is withdrawn before it is stored.
+  given_.record.Store([this, job, lease, go](const absl::Status& stored) {
+    if (stored.ok() || given_.record.BegunIsStored(job->dataset->id)) return go();
+    StepResult result;
+    result.FailWith(Annotate(stored, "what is to be replaced on the prefix cannot be noted"));
+    CommitEnded(job, std::move(result));
+    lease->End();
+  });
 }
 
 void Flusher::CommitEnded(const JobPtr& job, StepResult result) {

@@ -34,7 +34,7 @@ NodeRecord::NodeRecord(const Context& context, std::string run_name, std::shared
 
 void NodeRecord::Adopt(const NodeNotes& notes) {
   for (const auto& [id, one] : notes) {
-    if (one.begun) begun_.insert(id);
+    if (one.begun) begun_.insert(id), begun_stored_.insert(id);
     if (one.rejected) rejected_[id] = one.marked;
     if (one.pinned && !ledger_.Get(id)) pinned_.insert(id);
     for (const std::string& name : one.grown) grown_[id].insert(name);
@@ -92,8 +92,9 @@ void NodeRecord::Store(Then then) {
   }
   storing_ = true;
   context_.OnCache([cache = cache_, record = EncodeNodeRecord(Notes())] { return cache->StoreFlushRecord(record); },
-                   [this, told = std::exchange(waiting_, {})](const absl::Status& status) {
+                   [this, begun = begun_, told = std::exchange(waiting_, {})](const absl::Status& status) {
                      if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(status)));
+                     if (status.ok()) begun_stored_ = begun;
                      for (const Then& next : told) next(status);
                      storing_ = false;
                      if (std::exchange(stale_, false)) Store();

@@ -40,6 +40,7 @@ class NodeRecord {
   const std::set<DatasetId>& begun() const { return begun_; }
   bool Begun(DatasetId id) { return begun_.insert(id).second; }  // false: it was noted before
   void Settled(DatasetId id) { begun_.erase(id); }
+  bool BegunIsStored(DatasetId id) const { return begun_stored_.contains(id); }  // the record on the disk says so
 
   // --- Growing directories whose place on the prefix is the dataset's ---
   const std::set<std::string>& Grown(DatasetId id) const;
@@ -65,7 +66,7 @@ class NodeRecord {
   const std::string run_name_;
   const std::shared_ptr<CacheFolder> cache_;
   const Ledger& ledger_;
-  std::set<DatasetId> begun_, pinned_;
+  std::set<DatasetId> begun_, begun_stored_, pinned_;
   std::map<DatasetId, bool> rejected_;
   std::map<DatasetId, std::set<std::string>> grown_;
   bool storing_ = false, stale_ = false;

@@ -12,6 +12,7 @@ class TooLateTest : public ::testing::Test {
  protected:
   void SetUp() override {
     harness_.config.flush.every = 0;
+    harness_.config.flush.retry_ms_min = harness_.config.flush.retry_ms_max = 20;
     ASSERT_TRUE(harness_.Start().ok());
   }
   DatasetId MakeFile(FakeClient& client, std::uint64_t step) {
@@ -30,9 +31,45 @@ class TooLateTest : public ::testing::Test {
     return tree.ok() && tree->FindPath({"DSET", std::to_string(id)}) != nullptr;
   }
 
-  FakeDisk prefix_disk_;
-  CoreHarness harness_{nullptr, &prefix_disk_};
+  bool IsCommitted(DatasetId id) {
+    const std::string folder = "/.scr/scr.dataset." + std::to_string(id);
+    return harness_.IsThere(prefix_disk_, harness_.prefix() + folder + "/commit.cairn");
+  }
+
+  FakeDisk cache_disk_, prefix_disk_;
+  CoreHarness harness_{&cache_disk_, &prefix_disk_};
 };
+
+// The next daemon would take the older one for removed, and would give it up in the cache, too.
+TEST_F(TooLateTest, NobodyGivesWayBeforeThisNodeHasNotedToWhom) {
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  const DatasetId older = MakeFile(client, 1);
+  ASSERT_SAYS(client.Wait(older, local::PREFIX), local::OK, "");
+  cache_disk_.FailOn({.path_part = "flush.cairn", .times = UINT64_MAX, .status = absl::ResourceExhaustedError("full")});
+  const DatasetId newer = MakeFile(client, 2);
+  const std::uint64_t waits = client.SendWait(newer, local::PREFIX);
+  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Warned("cannot be noted"); }));
+  EXPECT_FALSE(client.HasReply(waits));
+  EXPECT_FALSE(IsCommitted(newer));
+  EXPECT_TRUE(IsCommitted(older));
+  cache_disk_.ClearFaults();
+  EXPECT_SAYS(client.Next(waits), local::OK, "");
+  EXPECT_TRUE(IsCommitted(newer));
+}
+
+// Once it is noted, later failures are no matter: a cache that is full must not keep datasets from the prefix.
+TEST_F(TooLateTest, WhatIsNotedNeedNotBeNotedAgain) {
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  prefix_disk_.FailOn({.op = FakeOp::kRename, .path_part = "out/x", .times = 2});
+  const DatasetId id = MakeFile(client, 1);
+  const std::uint64_t waits = client.SendWait(id, local::PREFIX);
+  ASSERT_TRUE(harness_.Eventually([&] { return harness_.Warned("next try in"); }));
+  cache_disk_.FailOn({.path_part = "flush.cairn", .times = UINT64_MAX, .status = absl::ResourceExhaustedError("full")});
+  EXPECT_SAYS(client.Next(waits), local::OK, "");
+  EXPECT_TRUE(IsCommitted(id));
+}
 
 TEST_F(TooLateTest, NothingOfItIsLeft) {
   FakeClient client(harness_);
