@@ -116,10 +116,10 @@ void Flusher::CopyOverNodes(const JobPtr& job) {
 void Flusher::FindBrought(const JobPtr& job, StepResult result) {
   std::vector<catalogue::Catalogue> there;
   for (const Rank rank : job->there) there.push_back(job->catalogues[rank]);
-  auto find = [this, result = std::move(result), there = std::move(there),
+  auto find = [this, job, result = std::move(result), there = std::move(there),
                visit = given_.gate.MakeVisitor()]() mutable {
     result.visited = visit([&](Prefix& prefix) {
-      auto files = FilesBrought(context_.env.prefix_disk, prefix, there);
+      auto files = FilesBrought(context_.env.prefix_disk, prefix, there, given_.slots.throttle, *job->progress);
       if (!files.ok()) return files.status();
       std::ranges::move(*files, std::back_inserter(result.outcome.copied));
       return absl::OkStatus();

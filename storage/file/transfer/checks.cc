@@ -130,23 +130,40 @@ absl::Status ChecksumFile(Disk& disk, const std::string& path, const FileInfo& b
   return absl::OkStatus();
 }
 
-absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry,
-                        TransferProgress* progress) {
+namespace {
+
+// `throttle`: null: without limit. REQUIRES: with it there is a progress.
+absl::Status Verify(Disk& disk, const std::string& path, const catalogue::FileEntry& entry, Throttle* throttle,
+                    TransferProgress* progress) {
   CAIRN_RETURN_IF_ERROR(CheckEntry(entry));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.direct = true}));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
   if (info.bytes != entry.bytes()) return DataLoss("{}: {} bytes instead of {}", path, info.bytes, entry.bytes());
   BlockBuffers buffers(info.bytes, kWholeFile);
   BlockStream stream(*file, info.bytes, 0, buffers);
+  const auto stopped = [&path] { return Cancelled("{}: checking was stopped", path); };
   while (!stream.done()) {
-    if (progress != nullptr && progress->stop) return Cancelled("{}: stopped", path);
+    if (progress != nullptr && progress->stop) return stopped();
     const auto piece = stream.Next();
     if (!piece.ok()) return piece.status();
     const absl::Cleanup back = [&] { stream.GiveBack(piece->slot); };
+    if (throttle != nullptr && !TakeBandwidth(*throttle, piece->bytes.size(), *progress)) return stopped();
     if (const auto differs = FirstDiffering(*piece, entry, nullptr)) return BlockDiffers(path, *differs, entry);
     if (progress != nullptr) progress->bytes_done += piece->bytes.size();
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry,
+                        TransferProgress* progress) {
+  return Verify(disk, path, entry, nullptr, progress);
+}
+
+absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry, Throttle& throttle,
+                        TransferProgress& progress) {
+  return Verify(disk, path, entry, &throttle, &progress);
 }
 
 }  // namespace cairn

@@ -96,6 +96,9 @@ absl::Status ChecksumFile(Disk& disk, const std::string& path, const FileInfo& b
 // else it ends with kCancelled at the next block when that says so.
 absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry,
                         TransferProgress* progress = nullptr);
+// The same as a part of a flush: it takes its share of the bandwidth.
+absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry, Throttle& throttle,
+                        TransferProgress& progress);
 
 }  // namespace cairn
 

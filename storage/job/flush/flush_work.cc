@@ -38,7 +38,7 @@ absl::Status WhatIsMissing(const FlushSource& source, const std::vector<CopyJob>
 }
 
 absl::StatusOr<CopiedFile> FileBrought(Disk& disk, const Prefix& prefix, const catalogue::Catalogue& catalogue,
-                                       int number) {
+                                       int number, Throttle& throttle, TransferProgress& progress) {
   const catalogue::FileEntry& entry = catalogue.file(number);
   CopiedFile file{.work = "", .to = prefix.FilePath(entry.prefix_name()), .in_place = {}};
   CAIRN_ASSIGN_OR_RETURN(std::optional<std::string> waits, FindWaiting(disk, prefix.path(), catalogue, number));
@@ -48,7 +48,7 @@ absl::StatusOr<CopiedFile> FileBrought(Disk& disk, const Prefix& prefix, const c
     file.work = *std::move(waits);
     return file;
   }
-  const absl::Status there = VerifyFile(disk, file.to, entry);
+  const absl::Status there = VerifyFile(disk, file.to, entry, throttle, progress);
   if (absl::IsNotFound(there) || absl::IsDataLoss(there)) {
     return Aborted("another node has brought it, and it is not there: {}", MessageOf(there));
   }
@@ -129,11 +129,12 @@ FlushOutcome CopyPart(const FlushSource& source, Disk& disk, Prefix& prefix, Thr
 }
 
 absl::StatusOr<std::vector<CopiedFile>> FilesBrought(Disk& disk, const Prefix& prefix,
-                                                     const std::vector<catalogue::Catalogue>& catalogues) {
+                                                     const std::vector<catalogue::Catalogue>& catalogues,
+                                                     Throttle& throttle, TransferProgress& progress) {
   std::vector<CopiedFile> files;
   for (const catalogue::Catalogue& catalogue : catalogues) {
     for (int i = 0; i < catalogue.file_size(); ++i) {
-      CAIRN_ASSIGN_OR_RETURN(CopiedFile file, FileBrought(disk, prefix, catalogue, i));
+      CAIRN_ASSIGN_OR_RETURN(CopiedFile file, FileBrought(disk, prefix, catalogue, i, throttle, progress));
       files.push_back(std::move(file));
     }
   }

@@ -57,10 +57,13 @@ FlushOutcome CopyDataset(const FlushSource& source, const FlushTarget& target, T
 FlushOutcome CopyPart(const FlushSource& source, Disk& disk, Prefix& prefix, Throttle& throttle,
                       TransferProgress& progress);
 // Files of the application's that others have brought so, for CommitCopied: each waits, or was in its place before.
-// That one is compared with its catalogue once more: others may have come to its name since.
-//   kAborted  a file is neither: it has to be copied again
+// That one is compared with its catalogue once more: others may have come to its name since. That is reading all of it,
+// and counts as the flush's.
+//   kAborted    a file is neither: it has to be copied again
+//   kCancelled  `progress` says so
 absl::StatusOr<std::vector<CopiedFile>> FilesBrought(Disk& disk, const Prefix& prefix,
-                                                     const std::vector<catalogue::Catalogue>& catalogues);
+                                                     const std::vector<catalogue::Catalogue>& catalogues,
+                                                     Throttle& throttle, TransferProgress& progress);
 // By Publish (storage/place/publish); flush.scr tells it afterwards. `gave_way`: to earlier steps and tries.
 //   kAborted  too_late; else something has changed since the first step, which has to be done again
 FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <new>
 #include <span>
@@ -438,6 +439,33 @@ TEST_P(TransferTest, VerifyNamesTheFirstBlockThatDiffers) {
   EXPECT_STATUS(kNotFound, VerifyFile(source_, "/cache/none", *job.entry), "");
   ASSERT_OK(WriteTestFile(source_, job.from, "x"));
   EXPECT_STATUS(kDataLoss, VerifyFile(source_, job.from, *job.entry), "1 bytes instead of");
+}
+
+TEST_P(TransferTest, VerifyWithinAFlushEndsAtTheNextPieceWhenItIsStopped) {
+  const CopyJob job = Add("file", 20 * kMiB);
+  EXPECT_OK(VerifyFile(source_, job.from, *job.entry, throttle_, progress_));
+  EXPECT_EQ(progress_.bytes_done, 20 * kMiB);
+  progress_.bytes_done = 0;
+  source_.SetHook([&](FakeOp op, const std::string&) { progress_.stop = progress_.stop || op == FakeOp::kRead; });
+  EXPECT_STATUS(kCancelled, VerifyFile(source_, job.from, *job.entry, throttle_, progress_), "/cache/file");
+  EXPECT_LT(progress_.bytes_done, 20 * kMiB);
+}
+
+TEST_P(TransferTest, VerifyWithinAFlushTakesItsShareOfTheBandwidth) {
+  const CopyJob job = Add("file", 3 * kMiB);
+  Throttle slow(1);
+  ASSERT_TRUE(TakeBandwidth(slow, kMiB, progress_));  // twelve days at this rate
+  std::atomic<bool> ended = false;
+  absl::Status verified;
+  std::thread verifying([&] {
+    verified = VerifyFile(source_, job.from, *job.entry, slow, progress_);
+    ended = true;
+  });
+  while (progress_.throttled == 0 && !ended) std::this_thread::yield();
+  progress_.stop = true;
+  verifying.join();
+  EXPECT_STATUS(kCancelled, verified, "/cache/file");
+  EXPECT_EQ(progress_.bytes_done, 0u);
 }
 
 TEST_P(TransferTest, ChecksumFileTakesWhatTheCatalogueNeeds) {

@@ -36,7 +36,9 @@ class PartsTest : public FlushWorkTest {
     return CopyPart({cache_, there_.folder, there_.descriptor, there_.catalogues}, pfs_, *prefix_, throttle_,
                     progress_);
   }
-  absl::StatusOr<std::vector<CopiedFile>> Brought() { return FilesBrought(pfs_, *prefix_, there_.catalogues); }
+  absl::StatusOr<std::vector<CopiedFile>> Brought() {
+    return FilesBrought(pfs_, *prefix_, there_.catalogues, throttle_, progress_);
+  }
   FlushOutcome CommitBoth(const FlushOutcome& copy, const std::vector<CopiedFile>& brought) {
     const std::vector<catalogue::Catalogue> all = {here_.catalogues[0], there_.catalogues[0]};
     std::vector<CopiedFile> files = copy.copied;
@@ -87,6 +89,19 @@ TEST_F(PartsTest, WhatWasInItsPlaceBeforeIsComparedAgain) {
   pfs_.FlipBit(kPrefix + "/c", 77);
   ASSERT_OK(CommitBoth(copy, brought).status);
   ExpectCommitted();
+}
+
+// A large file takes long to read: a daemon that is to end does not wait for that.
+TEST_F(PartsTest, ToCompareWhatIsInItsPlaceIsPartOfTheFlush) {
+  ASSERT_OK(prefix_->Remove(1, old_.catalogues));
+  ASSERT_OK(CopyThere().status);
+  ASSERT_OK(PutInPlace(pfs_, *Brought()));
+  ASSERT_OK(CopyThere().status);
+  const std::uint64_t before = progress_.bytes_done;
+  ASSERT_OK(Brought());
+  EXPECT_GT(progress_.bytes_done, before) << "it gets on";
+  progress_.stop = true;
+  EXPECT_STATUS(absl::StatusCode::kCancelled, Brought(), "");
 }
 
 TEST_F(PartsTest, WhatIsNotThereIsToBeCopiedAgain) {
