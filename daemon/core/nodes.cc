@@ -25,6 +25,7 @@ constexpr std::chrono::seconds kForTheTable(5), kForANode(2);
 constexpr int kTermsToTakeOver = 2;  // from a coordinator that is gone, until the next one knows who is there
 constexpr std::chrono::milliseconds kLookEvery(20);
 constexpr Questions::Patience kForRestarts{.each = std::chrono::seconds(2), .total = std::chrono::seconds(4)};
+constexpr Questions::Patience kForSilent{.each = std::chrono::milliseconds(200), .total = std::chrono::seconds(1)};
 
 std::string NameOf(const Member& member) {
   return fmt::format("{} ({})", member.host, member.address);
@@ -146,6 +147,7 @@ void Nodes::Begin() {
   why_not_.clear();
   failed_ = 0;
   reached_.clear();
+  silent_.clear();
   const MembershipSettings settings = SettingsOf();
   links_ = std::make_unique<FirstFrame>(FirstFrame::Given{
       .loop = context_.loop(), .net = context_.env.peers->net(), .run = given_.run, .silence = settings.silence()});
@@ -199,6 +201,7 @@ MemberSummary Nodes::Summary() const {
 void Nodes::TableChanged(const TableChange& change) {
   for (const TableEntry& entry : change.entries) {
     reached_.erase(entry.member.node);
+    silent_.erase(entry.member.node);
     // What changes in a summary is no news for people.
     if (!entry.missing) continue;
     spdlog::warn("run {}: node {} is missing", given_.run_name, NameOf(entry.member));
@@ -206,6 +209,7 @@ void Nodes::TableChanged(const TableChange& change) {
   }
   for (const GoneMember& gone : change.gone) {
     reached_.erase(gone.node);
+    silent_.erase(gone.node);
     if (relay_) relay_->IsMissing(gone.node);
     spdlog::info("run {}: node {} {}", given_.run_name, gone.node.substr(0, 8),
                  gone.why == GoneWhy::kLeft ? "has left" : "was lost");
@@ -308,23 +312,58 @@ void Nodes::Ask(const NodeId& node, const peer::Question& question, Questions::T
 }
 
 void Nodes::AskHoldings(std::function<void(Holdings holdings)> then) {
-  std::vector<Member> others = Others(/*missing=*/false);
+  struct Both {
+    int left = 2;
+    Holdings holdings, of_silent;
+  };
+  std::vector<Member> others = Others(/*missing=*/false), silent;
   const std::size_t there = others.size();
-  std::ranges::move(Others(/*missing=*/true), std::back_inserter(others));
-  if (others.empty()) return context_.loop().Post([then = std::move(then)] { then({}); });
+  for (Member& member : Others(/*missing=*/true)) {
+    (silent_.contains(member.node) ? silent : others).push_back(std::move(member));
+  }
+  const auto both = std::make_shared<Both>();
+  const auto ended = [both, then = std::move(then)] {
+    if (--both->left > 0) return;
+    std::ranges::move(both->of_silent, std::back_inserter(both->holdings));
+    then(std::move(both->holdings));
+  };
+  AskHoldingsOf(std::move(others), there, kForRestarts, [both, ended](Holdings holdings) {
+    both->holdings = std::move(holdings);
+    ended();
+  });
+  AskHoldingsOf(std::move(silent), 0, kForSilent, [both, ended](Holdings holdings) {
+    both->of_silent = std::move(holdings);
+    ended();
+  });
+}
+
+// `there`: so many of the first ones are not missing.
+void Nodes::AskHoldingsOf(std::vector<Member> members, std::size_t there, const Questions::Patience& patience,
+                          std::function<void(Holdings holdings)> then) {
+  if (members.empty()) return context_.loop().Post([then = std::move(then)] { then({}); });
   peer::Question question;
   question.mutable_holdings();
   questions_->AskAll(
-      std::move(others), question, kForRestarts, [this, there, then = std::move(then)](Questions::Answers answers) {
+      std::move(members), question, patience, [this, there, then = std::move(then)](Questions::Answers answers) {
         Holdings holdings;
         for (auto& [member, answer] : answers) {
           const bool missing = holdings.size() >= there;
-          Told told{.member = std::move(member), .missing = missing, .holdings = Checked(std::move(answer))};
-          if (missing && told.holdings.ok()) reached_.insert(told.member.node);
-          holdings.push_back(std::move(told));
+          holdings.push_back({.member = std::move(member), .missing = missing, .holdings = Checked(std::move(answer))});
+          if (missing) Heard(holdings.back());
         }
         then(std::move(holdings));
       });
+}
+
+// Of one that is missing.
+void Nodes::Heard(const Told& told) {
+  const NodeId& node = told.member.node;
+  if (told.holdings.ok()) {
+    reached_.insert(node);
+    silent_.erase(node);
+  } else if (absl::IsDeadlineExceeded(told.holdings.status())) {
+    silent_.insert(node);
+  }
 }
 
 struct Nodes::Awaited {

@@ -119,6 +119,58 @@ TEST_F(NodesQuestionsTest, ASilentNodeIsWaitedForSoLongAlsoForItsHoldingsIfItIsM
   EXPECT_TRUE(nodes_->FindNamed(kOtherNode)) << "whoever names it may have heard it";
 }
 
+// Every opening asks: it is not to wait so long each time.
+TEST_F(NodesQuestionsTest, AMissingNodeThatWasSilentIsOnlyWaitedForAMoment) {
+  StartBoth();
+  network_.Block("10.0.0.1:17600", kOtherAddress);
+  Pass(std::chrono::seconds(15));
+  const auto first = AskHoldings();
+  Pass(std::chrono::milliseconds(1'800));
+  EXPECT_FALSE(first->has_value());
+  Pass(std::chrono::milliseconds(400));
+  ASSERT_TRUE(first->has_value());
+  for (int i = 0; i < 3; ++i) {
+    const auto again = AskHoldings();
+    Pass(std::chrono::milliseconds(300));
+    ASSERT_TRUE(again->has_value()) << i;
+    ASSERT_EQ((*again)->size(), 1u);
+    EXPECT_TRUE((**again)[0].missing);
+    EXPECT_STATUS(StatusCode::kDeadlineExceeded, (**again)[0].holdings, "");
+  }
+  network_.UnblockAll();
+  Pass(std::chrono::seconds(15));
+  network_.Block("10.0.0.1:17600", kOtherAddress);
+  Pass(std::chrono::seconds(15));
+  const auto later = AskHoldings();
+  Pass(std::chrono::milliseconds(1'800));
+  EXPECT_FALSE(later->has_value()) << "it was there meanwhile";
+  Pass(std::chrono::milliseconds(400));
+  EXPECT_TRUE(later->has_value());
+}
+
+TEST_F(NodesQuestionsTest, AMissingNodeThatWasSilentIsHeardAsSoonAsItAnswers) {
+  StartBoth();
+  other_->ledger.Adopt(WholeInCache(5));
+  for (const auto& [from, to] :
+       {std::pair(kOtherAddress, "10.0.0.1:17600"), std::pair("10.0.0.1:17600", kOtherAddress)}) {
+    network_.Block(from, to);
+  }
+  Pass(std::chrono::seconds(15));
+  const auto silent = AskHoldings();
+  Pass(std::chrono::milliseconds(2'200));
+  ASSERT_TRUE(silent->has_value());
+  EXPECT_FALSE((**silent)[0].holdings.ok());
+  network_.UnblockAll();
+  const auto holdings = AskHoldings();
+  for (int i = 0; i < 50 && !holdings->has_value(); ++i) {
+    by_hand_.Turn(std::chrono::milliseconds(1));
+    by_hand_.RunAll();
+  }
+  ASSERT_TRUE(holdings->has_value());
+  ASSERT_OK((**holdings)[0].holdings);
+  EXPECT_TRUE(nodes_->Find(kOtherNode));
+}
+
 // No link of the tree leads to it, but it can be reached.
 TEST_F(NodesQuestionsTest, AMissingNodeThatTellsWhatItHoldsIsThereUntilTheTableSaysOtherwise) {
   StartBoth();
