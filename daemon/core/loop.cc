@@ -3,12 +3,13 @@
 #include <absl/cleanup/cleanup.h>
 #include <spdlog/spdlog.h>
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <condition_variable>
+#include <deque>
 #include <future>
+#include <map>
+#include <mutex>
 #include <thread>
 #include <unordered_map>
 
@@ -21,32 +22,43 @@ namespace {
 
 namespace asio = boost::asio;
 
+using Job = std::function<void()>;
+
+// A post wakes the thread once, and after its lock is free: the thread that wakes is mostly wanted on the same core,
+// and would stop the one that posts only to wait for it.
 class ThreadLoop : public Loop {
  public:
-  ThreadLoop() : guard_(asio::make_work_guard(context_)), thread_([this] { RunJobs(); }) {}
-  ~ThreadLoop() override { Stop(); }
+  ThreadLoop() : thread_([this] { RunJobs(); }) {}
+  ~ThreadLoop() override {
+    Stop();
+    timers_.clear();
+    for (std::deque<Job> left = TakeAll(); !left.empty(); left = TakeAll()) {  // what a job holds may post when it goes
+    }
+  }
 
-  void Post(std::function<void()> job) override { asio::post(context_, std::move(job)); }
+  void Post(Job job) override {
+    {
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(std::move(job));
+    }
+    changed_.notify_one();
+  }
 
-  TimerId After(std::chrono::milliseconds delay, std::function<void()> job) override {
+  TimerId After(std::chrono::milliseconds delay, Job job) override {
     CAIRN_CHECK(InStrand());
-    const TimerId id = ++last_timer_;
-    auto timer = std::make_unique<asio::steady_timer>(context_, delay);
-    timer->async_wait([this, id, job = std::move(job)](const boost::system::error_code& error) {
-      if (error) return;                   // cancelled
-      if (timers_.erase(id) == 0) return;  // cancelled after it had expired
-      job();
-    });
-    timers_.emplace(id, std::move(timer));
-    return id;
+    const Time due = Clock::now() + delay;
+    due_.emplace(++last_timer_, due);
+    timers_.emplace(std::pair(due, last_timer_), std::move(job));
+    return last_timer_;
   }
 
   void Cancel(TimerId id) override {
     CAIRN_CHECK(InStrand());
-    timers_.erase(id);
+    const auto known = due_.extract(id);
+    if (known) timers_.erase({known.mapped(), id});
   }
 
-  void Run(std::function<void()> job) override {
+  void Run(Job job) override {
     CAIRN_CHECK(!InStrand());
     std::promise<void> ran;
     Post([&] {
@@ -58,25 +70,59 @@ class ThreadLoop : public Loop {
   bool InStrand() const override { return std::this_thread::get_id() == thread_.get_id(); }
   void Stop() override {
     CAIRN_CHECK(!InStrand());
-    context_.stop();
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_one();
     if (thread_.joinable()) thread_.join();
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+
   // Whatever throws fails its own step: what waits for it ends by its deadline, and the other runs go on.
   void RunJobs() {
-    for (;;) {
-      const absl::Status status = Caught([this] { context_.run(); });
-      if (status.ok()) return;
-      spdlog::error("a step of the core failed: {}", MessageOf(status));
+    while (Job job = Next()) {
+      const absl::Status status = Caught(job);
+      if (!status.ok()) spdlog::error("a step of the core failed: {}", MessageOf(status));
     }
   }
 
-  // The hint is not 1: then what the strand posts to itself would wait behind what others post after it.
-  asio::io_context context_{2};
-  asio::executor_work_guard<asio::io_context::executor_type> guard_;
+  // Waits for one; null: stopped.
+  Job Next() {
+    std::unique_lock lock(mutex_);
+    while (!stopped_) {
+      if (!timers_.empty() && timers_.begin()->first.first <= Clock::now()) {
+        auto timer = timers_.extract(timers_.begin());
+        due_.erase(timer.key().second);
+        return std::move(timer.mapped());
+      }
+      if (!jobs_.empty()) {
+        Job job = std::move(jobs_.front());
+        jobs_.pop_front();
+        return job;
+      }
+      timers_.empty() ? changed_.wait(lock) : void(changed_.wait_until(lock, timers_.begin()->first.first));
+    }
+    return nullptr;
+  }
+
+  std::deque<Job> TakeAll() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(jobs_, {});
+  }
+
+  // Those of the standard library wait by the steady clock.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;  // these two under the lock
+  bool stopped_ = false;
+  // Of the thread:
   TimerId last_timer_ = 0;
-  std::unordered_map<TimerId, std::unique_ptr<asio::steady_timer>> timers_;
+  std::map<std::pair<Time, TimerId>, Job> timers_;
+  std::unordered_map<TimerId, Time> due_;
   std::thread thread_;
 };
 
