@@ -47,7 +47,7 @@ static int give_up(struct capture* c, int code, const char* text) {
   return lc_fail(c->call, code, "%s", text);
 }
 
-static int send_filled(struct capture* c) {
+static int send_filled(struct capture* c, bool commit_follows) {
   Cairn__Local__Filled filled = CAIRN__LOCAL__FILLED__INIT;
   Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
   filled.pieces = c->done;
@@ -55,7 +55,7 @@ static int send_filled(struct capture* c) {
   request.filled = &filled;
   c->told = c->done;
   c->untold_bytes = 0;
-  return lc_send(c->call, &request);
+  return commit_follows ? lc_send_before(c->call, &request) : lc_send(c->call, &request);
 }
 
 /* Until the slots of the ring that piece `index` goes to are free again. */
@@ -129,7 +129,7 @@ static int copy_batch(struct capture* c) {
   const unsigned threads = c->call->session->settings.copy_threads;
   const size_t copied = lc_copy_pieces(&pieces, worth < threads ? (unsigned)worth : threads);
   for (; c->done < copied; ++c->done) c->untold_bytes += plan->bytes[c->done];
-  return c->untold_bytes >= plan->doorbell_bytes && c->done < plan->n_bytes ? send_filled(c) : CAIRN_OK;
+  return c->untold_bytes >= plan->doorbell_bytes && c->done < plan->n_bytes ? send_filled(c, false) : CAIRN_OK;
 }
 
 static int follow_plan(struct capture* c) {
@@ -140,7 +140,7 @@ static int follow_plan(struct capture* c) {
     const uint64_t needed = plan->n_after_released > 0 ? plan->after_released[i] : 0;
     if (needed > c->released) {
       /* The daemon frees only what it was told of. */
-      if (c->image != NULL && c->told < c->done) code = send_filled(c);
+      if (c->image != NULL && c->told < c->done) code = send_filled(c, false);
       if (code == CAIRN_OK) code = wait_released(c, needed, i);
       if (code != CAIRN_OK) break;
     }
@@ -157,7 +157,7 @@ static int follow_plan(struct capture* c) {
       c->done = i + 1;
     }
   }
-  if (code == CAIRN_OK && c->image != NULL && c->told < c->done) code = send_filled(c);
+  if (code == CAIRN_OK && c->image != NULL && c->told < c->done) code = send_filled(c, true);
   return code;
 }
 

@@ -92,7 +92,7 @@ static struct need need_of(const Cairn__Local__Request* request) {
   }
 }
 
-int lc_send(struct lc_call* call, Cairn__Local__Request* request) {
+static int send_request(struct lc_call* call, Cairn__Local__Request* request, bool more) {
   cairn_session* session = call->session;
   const struct need need = need_of(request);
   if (session->protocol < need.protocol) {
@@ -112,11 +112,19 @@ int lc_send(struct lc_call* call, Cairn__Local__Request* request) {
   uint8_t* message = bytes <= sizeof small ? small : malloc(bytes);
   if (message == NULL) return lc_fail(call, CAIRN_RESOURCE_EXHAUSTED, "no memory for a message of %zu bytes", bytes);
   cairn__local__request__pack(request, message);
-  const int code = session->transport->ops->send(session->transport, message, bytes, call->deadline, &why);
+  const int code = session->transport->ops->send(session->transport, message, bytes, more, call->deadline, &why);
   if (message != small) free(message);
   if (code == CAIRN_OK) return CAIRN_OK;
   if (code == CAIRN_DEADLINE_EXCEEDED) lc_disconnect(session); /* half a frame may be out */
   return transport_failed(call, code, "room to send a request", &why);
+}
+
+int lc_send(struct lc_call* call, Cairn__Local__Request* request) {
+  return send_request(call, request, false);
+}
+
+int lc_send_before(struct lc_call* call, Cairn__Local__Request* request) {
+  return send_request(call, request, true);
 }
 
 void lc_send_abort(struct lc_call* call) {

@@ -32,8 +32,9 @@ static struct grpc_transport* self(struct lc_transport* transport) {
   return (struct grpc_transport*)transport;
 }
 
-static int grpc_send(struct lc_transport* transport, const uint8_t* message, size_t bytes, int64_t deadline,
+static int grpc_send(struct lc_transport* transport, const uint8_t* message, size_t bytes, bool more, int64_t deadline,
                      struct lc_why* why) {
+  (void)more; /* it gathers by itself */
   why->text[0] = '\0';
   return self(transport)->functions.send(self(transport)->handle, message, bytes, (uint32_t)lc_left_ms(deadline),
                                          why->text, sizeof why->text);

@@ -102,6 +102,8 @@ bool lc_back_off(struct lc_call* call, uint32_t* delay_ms);
 /* exchange.c: messages over the connection that lc_connect made. */
 /* Numbers, packs and sends. LC_LOST, or an error. */
 int lc_send(struct lc_call* call, Cairn__Local__Request* request);
+/* The same, but it may go together with the next one. REQUIRES: lc_send follows, with nothing in between that waits. */
+int lc_send_before(struct lc_call* call, Cairn__Local__Request* request);
 /* Receives the next reply to one of the requests from number `first` on, and drops replies to older ones. `what` says
  * in words what the call waits for. The session keeps images and plans that come along. If the reply has a status that
  * is not OK, that is the answer, and *reply is NULL; otherwise free it with lc_free_reply. */

@@ -19,7 +19,8 @@ struct lc_transport;
  * closed, except after CAIRN_DEADLINE_EXCEEDED of a receive. */
 struct lc_transport_ops {
   bool shares_memory; /* payload goes through images; else it travels in Pieces */
-  int (*send)(struct lc_transport* transport, const uint8_t* message, size_t bytes, int64_t deadline,
+  /* `more`: another one follows at once, and this one may go with it. */
+  int (*send)(struct lc_transport* transport, const uint8_t* message, size_t bytes, bool more, int64_t deadline,
               struct lc_why* why);
   /* The message is freed with free_message; *descriptor is the caller's, -1 if none came. */
   int (*receive)(struct lc_transport* transport, uint8_t** message, size_t* bytes, int* descriptor, int64_t deadline,

@@ -14,9 +14,15 @@
 #include "client/library/transport.h"
 #include "proto/frame.h"
 
+/* Two small messages that follow each other go out together: the first would wake the daemon, perhaps on this core,
+ * before the second is sent. */
+#define KEPT_BYTES 256u
+
 struct unix_transport {
   struct lc_transport base;
   int fd;
+  uint8_t kept[KEPT_BYTES]; /* frames that go with the next one */
+  size_t kept_bytes;
   /* The frame that is being received: a deadline may cut it anywhere, the next call goes on. */
   struct cairn_frame_header header;
   size_t header_got;
@@ -43,24 +49,44 @@ static bool would_block(int error) {
   return error == EAGAIN || error == EWOULDBLOCK;
 }
 
-static int unix_send(struct lc_transport* transport, const uint8_t* message, size_t bytes, int64_t deadline,
+static bool keep(struct unix_transport* t, const struct cairn_frame_header* header, const uint8_t* message) {
+  if (sizeof *header + header->bytes > sizeof t->kept - t->kept_bytes) return false;
+  memcpy(t->kept + t->kept_bytes, header, sizeof *header);
+  memcpy(t->kept + t->kept_bytes + sizeof *header, message, header->bytes);
+  t->kept_bytes += sizeof *header + header->bytes;
+  return true;
+}
+
+/* Passes over what the kernel has taken. */
+static void skip(struct iovec* parts, size_t count, size_t sent) {
+  for (size_t i = 0; i < count; ++i) {
+    const size_t of_part = sent < parts[i].iov_len ? sent : parts[i].iov_len;
+    parts[i].iov_base = (uint8_t*)parts[i].iov_base + of_part;
+    parts[i].iov_len -= of_part;
+    sent -= of_part;
+  }
+}
+
+static int unix_send(struct lc_transport* transport, const uint8_t* message, size_t bytes, bool more, int64_t deadline,
                      struct lc_why* why) {
+  struct unix_transport* t = self(transport);
   struct cairn_frame_header header = {.magic = CAIRN_FRAME_MAGIC, .bytes = (uint32_t)bytes};
-  const size_t total = sizeof header + bytes;
-  size_t sent = 0;
-  while (sent < total) {
-    const size_t of_header = sent < sizeof header ? sizeof header - sent : 0;
-    const size_t of_message = sent < sizeof header ? 0 : sent - sizeof header;
-    struct iovec parts[2] = {
-        {.iov_base = (uint8_t*)&header + (sizeof header - of_header), .iov_len = of_header},
-        {.iov_base = (void*)(message + of_message), .iov_len = bytes - of_message},
-    };
-    const struct msghdr out = {.msg_iov = parts, .msg_iovlen = 2};
-    const ssize_t n = sendmsg(self(transport)->fd, &out, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (more && keep(t, &header, message)) return CAIRN_OK;
+  struct iovec parts[3] = {
+      {.iov_base = t->kept, .iov_len = t->kept_bytes},
+      {.iov_base = &header, .iov_len = sizeof header},
+      {.iov_base = (void*)message, .iov_len = bytes},
+  };
+  size_t left = t->kept_bytes + sizeof header + bytes;
+  t->kept_bytes = 0;
+  while (left > 0) {
+    const struct msghdr out = {.msg_iov = parts, .msg_iovlen = 3};
+    const ssize_t n = sendmsg(t->fd, &out, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n >= 0) {
-      sent += (size_t)n;
+      skip(parts, 3, (size_t)n);
+      left -= (size_t)n;
     } else if (would_block(errno)) {
-      const int code = wait_for(self(transport)->fd, POLLOUT, deadline, why);
+      const int code = wait_for(t->fd, POLLOUT, deadline, why);
       if (code != CAIRN_OK) return code;
     } else if (errno != EINTR) {
       return lc_because(why, CAIRN_UNAVAILABLE, "the connection broke: %s", lc_errno_text(errno));
