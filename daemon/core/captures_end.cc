@@ -179,6 +179,8 @@ void Captures::StoreEnded(Unstored& one, const absl::Status& status) {
   if (!given_.ledger.Has(writer.dataset)) {
     given_.images.Release(writer.images, std::exchange(writer.image, nullptr));
   } else if (status.ok()) {
+    // What lies on several nodes is not taken up: no label keeps its image from being used again.
+    if (writer.image && writer.dataset->over_nodes()) writer.image->ClearLabel();
     if (writer.image) PutImageBack(writer, std::move(one.metadata));
     given_.completion.Stored(writer.dataset, writer.rank, std::move(one.part.catalogue));
   } else {

@@ -193,8 +193,10 @@ bool ImageStore::TakeIdle(Wish& wish) {
   for (auto& [id, dataset] : datasets) {
     const auto part = dataset.parts.find(owner.rank_);
     if (part == dataset.parts.end() || part->second.owner.lock() != wish.owner) continue;
-    // A restore may be copying from it; then it is not alone in holding the kept image.
-    if (part->second.kept.use_count() > 1 || !large_enough(part->second.kept->image)) continue;
+    // A restore may be copying from it; then it is not alone in holding the kept image. With a label it is for the
+    // daemon after this one, if this one dies.
+    const KeptImage& kept = *part->second.kept;
+    if (part->second.kept.use_count() > 1 || !large_enough(kept.image) || kept.image->is_labelled()) continue;
     std::shared_ptr<Image> image = part->second.kept->image;
     DropPart(datasets, id, owner.rank_);
     Give(wish, std::move(image));
@@ -317,7 +319,8 @@ void ImageStore::DropWishes(const ImageOwnerPtr& owner, std::uint64_t call) {
 
 void ImageStore::Keep(const RunId& run, DatasetId dataset, std::int64_t created_us, Rank rank,
                       std::shared_ptr<const KeptImage> kept, const std::weak_ptr<ImageOwner>& owner, Tier from) {
-  if (const ImageOwnerPtr its = owner.lock()) IsBack(*its, kept->image.get());
+  const ImageOwnerPtr its = owner.lock();
+  if (its && !kept->image->is_labelled()) IsBack(*its, kept->image.get());
   KeptDataset& known = kept_[run][dataset];
   known.created_us = created_us;
   known.parts[rank] = {.kept = std::move(kept), .owner = owner, .from = from};
@@ -391,7 +394,11 @@ void ImageStore::NeedsNoLabels(const RunId& run, DatasetId dataset) {
   const auto& datasets = kept_[run];
   const auto known = datasets.find(dataset);
   if (known == datasets.end()) return;
-  for (const auto& [rank, part] : known->second.parts) part.kept->image->ClearLabel();
+  for (const auto& [rank, part] : known->second.parts) {
+    part.kept->image->ClearLabel();
+    if (const ImageOwnerPtr its = part.owner.lock()) IsBack(*its, part.kept->image.get());
+  }
+  RetryWishes();
 }
 
 // The second image of a session is made while the application computes, so that its next checkpoint finds one.
