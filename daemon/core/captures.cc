@@ -1,6 +1,7 @@
 #include "daemon/core/captures.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,10 @@ namespace {
 // A ring needs word of what is in it often. In a whole image nobody touches anything before the commit: no word is
 // needed, and every one would wake the daemon while the client copies.
 constexpr std::uint64_t kNoDoorbell = std::uint64_t{1} << 62;
+
+// For so long no file is made beside the copies: a copy of some MiB would take several times as long. A long one takes
+// no notice, and its file is there when it ends.
+constexpr std::chrono::milliseconds kCopiesFirst(5);
 
 std::vector<ftiff::VariableSize> SizesOf(const VariableList& variables) {
   std::vector<ftiff::VariableSize> sizes;
@@ -183,9 +188,11 @@ void Captures::ImageReady(const WriterPtr& writer, const std::shared_ptr<Call>& 
   writer->image = *std::move(image);
   writer->ring = BytesOf(writer->image) < writer->list->layout->data_bytes;
   writer->stage = Writer::Stage::kFilling;
+  const bool copies = call->connection()->shares_memory() && writer->image && !writer->ring;
+  if (copies && context_.phase < Phase::kStopping) writer->copies.emplace(context_.env.pools.work.HoldForClient());
   AnswerBegin(*writer, *call, planned->told);
   if (!session->followed) WriteLabel(*writer);
-  WantFolder(writer);
+  copies ? WantFolderAfterCopies(writer) : WantFolder(writer);
 }
 
 // While the client copies. Of a ring, and of what goes past the cache, a daemon after this one could make nothing.
@@ -210,12 +217,19 @@ void Captures::WriteLabel(const Writer& writer) const {
 
 // What the folder is to say of the dataset is not known before its launch's home has begun it.
 void Captures::WantFolder(const WriterPtr& writer) {
-  if (writer->dataset->foretold) return;
+  if (writer->dataset->foretold || writer->ended() || std::exchange(writer->wants_folder, true)) return;
   given_.entry.WithFolder(writer->dataset, [this, writer](const absl::Status& status) {
     if (writer->ended()) return;
     if (status.ok()) return StartCapture(writer);
     given_.ledger.Fail(writer->dataset->id, std::string(MessageOf(status)));
     given_.waits.Changed();
+  });
+}
+
+// At the latest. If all ranks have copied before, Commit asks for it.
+void Captures::WantFolderAfterCopies(const WriterPtr& writer) {
+  context_.loop().After(kCopiesFirst, [this, writer, alive = std::weak_ptr<int>(alive_)] {
+    if (!alive.expired()) WantFolder(writer);
   });
 }
 
@@ -275,7 +289,7 @@ void Captures::DatasetFailed(const DatasetPtr& dataset) {
   const auto writers = capturing_.extract(dataset->id);
   if (!writers) return;
   for (const auto& [rank, writer] : writers.mapped()) {
-    writer->stage = Writer::Stage::kEnded;
+    writer->Pass(Writer::Stage::kEnded);
     if (writer->image) writer->image->ClearLabel();
     if (writer->capture) {
       std::exchange(writer->capture, nullptr)->Abort();  // its end gives the image back
@@ -292,6 +306,7 @@ void Captures::DatasetFailed(const DatasetPtr& dataset) {
 void Captures::Stop() {
   for (const auto& [dataset, writers] : capturing_) {
     for (const auto& [rank, writer] : writers) {
+      writer->copies.reset();
       if (writer->capture) writer->capture->Abort();
     }
   }

@@ -1,5 +1,6 @@
 // Protected memory of one run's ranks, from Begin to a stored part. The client is answered as soon as there is an
-// image; the dataset's folder and file are made while it copies. Strand only.
+// image; the dataset's folder and file are made once all its ranks have copied, or while they copy if that takes them
+// longer than some ms. Strand only.
 #ifndef CAIRN_DAEMON_CORE_CAPTURES_H_
 #define CAIRN_DAEMON_CORE_CAPTURES_H_
 
@@ -12,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,7 @@
 #include "daemon/core/stores.h"
 #include "daemon/core/waits.h"
 #include "daemon/data/capture.h"
+#include "daemon/data/work_pool.h"
 #include "proto/local.pb.h"
 
 namespace cairn {
@@ -103,9 +106,15 @@ class Captures {
     std::uint64_t released = 0;                  // windows of the ring, as told
     std::uint32_t digest = 0;                    // over the pieces' CRCs (gRPC)
     std::shared_ptr<void> lease;                 // of the dataset's folder
+    bool wants_folder = false;                   // it has been asked for
+    std::optional<WorkPool::Hold> copies;        // while its client, on this node, fills an image of the whole file
 
     bool ended() const { return stage == Stage::kEnded; }
     bool has_plan() const { return stage == Stage::kFilling || stage == Stage::kCommitted; }
+    void Pass(Stage to) {  // from filling
+      stage = to;
+      copies.reset();
+    }
   };
   using WriterPtr = std::shared_ptr<Writer>;
   // What is captured of a dataset and not stored yet. While some parts are being stored, others gather, so that all of
@@ -133,6 +142,7 @@ class Captures {
   void AnswerBegin(const Writer& writer, Call& call, bool same_plan);
   void WriteLabel(const Writer& writer) const;
   void WantFolder(const WriterPtr& writer);
+  void WantFolderAfterCopies(const WriterPtr& writer);
   static void TellReleased(const Writer& writer);
   void Fail(const Writer& writer, const absl::Status& why);
 
@@ -164,6 +174,7 @@ class Captures {
   void StoreParts(const DatasetPtr& dataset);
 
   // captures_fill.cc: while the client copies
+  bool AllHaveCopied(const Dataset& dataset) const;
   void EndWithoutFile(const WriterPtr& writer);
   void Misbehaved(const SessionPtr& session, const local::Request& request, const absl::Status& status);
   absl::Status TakePiece(Writer& writer, const local::Piece& piece);
@@ -174,6 +185,7 @@ class Captures {
   std::map<DatasetId, std::map<Rank, WriterPtr>> capturing_;  // until the capture has ended
   std::map<DatasetId, std::deque<Unstored>> storing_;         // from the first until none is left
   const std::shared_ptr<HashCompany> company_ = MakeHashCompany(context_.env.pools.work);
+  const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 
 }  // namespace cairn

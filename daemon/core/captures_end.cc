@@ -117,7 +117,7 @@ void Captures::CaptureEnded(const WriterPtr& writer, absl::StatusOr<CaptureResul
   }
   given_.images.Release(writer->images, std::exchange(writer->image, nullptr));
   if (!writer->ended()) {
-    writer->stage = Writer::Stage::kEnded;
+    writer->Pass(Writer::Stage::kEnded);
     return Fail(*writer, result.status());
   }
   given_.waits.Changed();

@@ -1,5 +1,7 @@
 // While the client copies, until it has handed over its part.
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -84,7 +86,7 @@ void Captures::Commit(const SessionPtr& session, const std::shared_ptr<Call>& ca
     call->Fail(wrong);
     return Fail(*writer, wrong);
   }
-  writer->stage = Writer::Stage::kCommitted;
+  writer->Pass(Writer::Stage::kCommitted);
   if (writer->image) writer->image->SealLabel();  // before the client hears of it
   given_.ledger.Captured(*writer->dataset, session->rank);
   given_.lists.HandedOver(*session, writer->list);
@@ -98,7 +100,18 @@ void Captures::Commit(const SessionPtr& session, const std::shared_ptr<Call>& ca
   reply.mutable_committed()->set_dataset(writer->dataset->id);
   call->Reply(std::move(reply));
   if (writer->variables.empty()) EndWithoutFile(writer);
+  if (AllHaveCopied(*writer->dataset)) {
+    for (const auto& [rank, other] : std::map(capturing_.at(writer->dataset->id))) WantFolder(other);
+  }
   given_.waits.Changed();
+}
+
+// Of ranks on other nodes it would be known too late.
+bool Captures::AllHaveCopied(const Dataset& dataset) const {
+  if (dataset.all_captured()) return true;
+  if (!dataset.followed && !dataset.over_nodes()) return false;
+  return std::ranges::all_of(capturing_.at(dataset.id),
+                             [](const auto& of) { return of.second->stage == Writer::Stage::kCommitted; });
 }
 
 // There is nothing to capture: the folder is all that it needs.

@@ -63,7 +63,6 @@ absl::Status CaptureImpl::Put(std::uint64_t index, std::span<const std::byte> by
                              spec_.plan[index].bytes);
     }
     CAIRN_RETURN_IF_ERROR(CheckFilled(index + 1));
-    hold_.reset();  // no client shares the cores: the bytes come from elsewhere
   }
   if (const std::uint32_t found = Crc32c(bytes); found != crc32c) {
     return DataLoss("capture {}: piece {} has CRC32C {:08x}, expected {:08x}", spec_.work_path, index, found, crc32c);
@@ -81,7 +80,6 @@ absl::Status CaptureImpl::Commit() {
                               spec_.plan.size());
   }
   committed_ = true;
-  hold_.reset();
   GoOn();
   return absl::OkStatus();
 }

@@ -164,7 +164,6 @@ void CaptureImpl::Fail(absl::Status status) {
   if (!failure_.ok() || ended_) return;
   failure_ = std::move(status);
   stopping_ = true;
-  hold_.reset();
 }
 
 void CaptureImpl::Settle() {

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -52,7 +51,6 @@ class CaptureImpl final : public Capture, public HashPartner {
 
   void Begin() {
     const absl::MutexLock lock(&mutex_);
-    if (!table_.ring() && !spec_.plan.empty()) hold_.emplace(pool_.HoldForClient());
     ++busy_;
     waiting_([self = Self()] { self->Open(); });
   }
@@ -122,7 +120,6 @@ class CaptureImpl final : public Capture, public HashPartner {
   mutable absl::Mutex mutex_;
   Callbacks callbacks_ ABSL_GUARDED_BY(mutex_);
   WindowTable table_ ABSL_GUARDED_BY(mutex_);
-  std::optional<WorkPool::Hold> hold_ ABSL_GUARDED_BY(mutex_);
 
   std::uint64_t filled_ ABSL_GUARDED_BY(mutex_) = 0;
   bool committed_ ABSL_GUARDED_BY(mutex_) = false;
