@@ -90,7 +90,10 @@ struct Context {
   }
   // For captures and restores on a prefix.
   Waiting FarAt(const std::string& path) const {
-    return [&far = env.pools.far, path](std::function<void()> job) { far.Post(path, std::move(job)); };
+    return [&far = env.pools.far, path](PoolJob job) {
+      // A lane takes what can be copied.
+      far.Post(path, [shared = std::make_shared<PoolJob>(std::move(job))] { (*shared)(); });
+    };
   }
 };
 

@@ -44,6 +44,7 @@ std::vector<BlockCrc> DigestsOf(std::span<const std::byte> bytes) {
 
 std::vector<BlockCrc> WindowCrcs(const BlockDigests& digests) {
   std::vector<BlockCrc> windows;
+  windows.reserve(digests.blocks.size() / kBlocksOfWindow + 1);
   for (std::size_t i = 0; i < digests.blocks.size(); ++i) {
     if (i % kBlocksOfWindow == 0) windows.emplace_back();
     const std::uint64_t bytes = std::min(kDigestBlockBytes, digests.data_bytes - i * kDigestBlockBytes);

@@ -38,7 +38,7 @@ void CaptureImpl::TakePieces(std::uint64_t pieces) {
     window.unfilled -= piece.bytes;
     if (window.unfilled > 0 || !table_.ring()) continue;
     writes_.Complete(index);
-    unreleased_.push_back(index);
+    completed_.push_back(index);
   }
 }
 
@@ -126,7 +126,7 @@ bool CaptureImpl::Claim(HashPart& part, std::size_t lanes_max) {
     --jobs_unclaimed_;
     --jobs_;
   }
-  if (!stopping_) part.work = hashes_.Claim(lanes_max);
+  if (!stopping_) hashes_.Claim(lanes_max, part.work);
   if (part.work.claims.empty()) return false;
   ++jobs_;
   return true;
@@ -144,7 +144,8 @@ void CaptureImpl::Publish(const HashPart& part) {
   const absl::MutexLock lock(&mutex_);
   --jobs_;
   if (stopping_) return;
-  for (const std::size_t window : hashes_.Publish(part.work)) writes_.Hashed(window);
+  hashes_.Publish(part.work,
+                  [this](std::size_t window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { writes_.Hashed(window); });
   PostHashing();
   PostWriting();
   Release();

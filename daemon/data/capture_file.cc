@@ -35,6 +35,8 @@ void CaptureImpl::Open() {
   --busy_;
   if (file.ok()) {
     file_ = *std::move(file);
+    flights_.resize(writes_.in_flight_max());
+    for (Flight& flight : flights_) free_flights_.push_back(&flight);
     opened_ = true;
   } else {
     Fail(file.status());
@@ -81,7 +83,8 @@ absl::StatusOr<std::unique_ptr<File>> CaptureImpl::OpenFile() {
 }
 
 void CaptureImpl::PostWriting() {
-  if (!opened_ || !failure_.ok() || writer_posted_ || writes_in_flight_ > writes_.in_flight_low()) return;
+  if (!opened_ || !failure_.ok() || writer_posted_) return;
+  if (flights_.size() - free_flights_.size() > writes_.in_flight_low()) return;
   if (!writes_.ready()) return;
   writer_posted_ = true;
   ++busy_;
@@ -90,25 +93,32 @@ void CaptureImpl::PostWriting() {
 
 void CaptureImpl::WriteSome() {
   while (true) {
-    std::optional<Run> run;
+    Flight* flight = nullptr;
     {
       const absl::MutexLock lock(&mutex_);
-      if (failure_.ok() && writes_in_flight_ < writes_.in_flight_max()) {
-        absl::Status found = Caught([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { run = writes_.Next(); });
-        if (!found.ok()) Fail(std::move(found));
-      }
-      if (!run.has_value()) {
+      absl::Status found = Caught([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { flight = NextFlight(); });
+      if (!found.ok()) Fail(std::move(found));
+      if (flight == nullptr) {
         writer_posted_ = false;
         --busy_;
         Settle();
         return;
       }
-      ++writes_in_flight_;
       ++busy_;
     }
     // Whoever throws has not taken the run over: Written does not.
-    if (const absl::Status begun = Caught([&] { Write(*run); }); !begun.ok()) Written(*run, begun);
+    if (const absl::Status begun = Caught([&] { Write(*flight); }); !begun.ok()) Written(*flight, begun);
   }
+}
+
+CaptureImpl::Flight* CaptureImpl::NextFlight() {
+  if (!failure_.ok() || free_flights_.empty()) return nullptr;
+  const std::optional<Run> run = writes_.Next();
+  if (!run.has_value()) return nullptr;
+  Flight* const flight = free_flights_.back();
+  free_flights_.pop_back();
+  *flight = {.capture = Self(), .run = *run};
+  return flight;
 }
 
 // The gaps become zeros, and the last bytes of data are kept for WriteTail, with the first of a window's writes.
@@ -121,23 +131,25 @@ void CaptureImpl::BeginWindows(const Run& run) {
               data_rest_.begin());
 }
 
-void CaptureImpl::Write(const Run& run) {
+void CaptureImpl::Write(Flight& flight) {
+  const Run& run = flight.run;
   const bool in_image = !places_.ring() || places_.windows()[run.first].content > 0;
   if (run.begins && in_image) BeginWindows(run);
-  if (run.bytes == 0) return Written(run, absl::OkStatus());
+  if (run.bytes == 0) return Written(flight, absl::OkStatus());
   const std::span<const std::byte> from =
       in_image ? image_.subspan(places_.ImageOffset(run.offset), run.bytes) : std::span(zeros).first(run.bytes);
-  file_->WriteAsync(run.offset, from, [self = Self(), run](absl::Status status) { self->Written(run, status); });
+  file_->WriteAsync(run.offset, from, [&flight](absl::Status status) { flight.capture->Written(flight, status); });
 }
 
-void CaptureImpl::Written(const Run& run, const absl::Status& status) {
+void CaptureImpl::Written(Flight& flight, const absl::Status& status) {
+  const std::shared_ptr<CaptureImpl> self = std::move(flight.capture);
   const absl::MutexLock lock(&mutex_);
-  --writes_in_flight_;
+  free_flights_.push_back(&flight);
   --busy_;
   absl::Status taken = status;
   if (status.ok()) {
     taken = Caught([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      writes_.Written(run);
+      writes_.Written(flight.run);
       Release();
     });
   }
@@ -149,10 +161,9 @@ void CaptureImpl::Written(const Run& run, const absl::Status& status) {
 void CaptureImpl::Release() {
   if (!table_.ring() || !failure_.ok()) return;
   const std::uint64_t before = released_;
-  while (!unreleased_.empty()) {
-    const WindowTable::Window& window = table_.windows()[unreleased_.front()];
+  while (released_ < completed_.size()) {
+    const WindowTable::Window& window = table_.windows()[completed_[released_]];
     if (!window.written || window.unhashed > 0) break;
-    unreleased_.pop_front();
     ++released_;
   }
   if (released_ != before) callbacks_.on_released(released_);

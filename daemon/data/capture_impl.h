@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -44,6 +44,7 @@ class CaptureImpl final : public Capture, public HashPartner {
         waits_(spec_.waits && !table_.ring()),
         hashes_(table_, image_),
         writes_(table_, spec_.layout.data_bytes, disk.shapes().write) {
+    if (table_.ring()) completed_.reserve(table_.windows().size());
     for (WindowTable::Chunk& chunk : table_.chunks()) {
       if (chunk.container < spec_.scans.size()) chunk.scan = spec_.scans[chunk.container];
     }
@@ -74,6 +75,11 @@ class CaptureImpl final : public Capture, public HashPartner {
 
  private:
   using Run = WriteQueue::Run;
+  // Room for a write under way.
+  struct Flight {
+    std::shared_ptr<CaptureImpl> capture;  // kept alive by it
+    Run run;
+  };
 
   std::shared_ptr<CaptureImpl> Self() { return std::static_pointer_cast<CaptureImpl>(shared_from_this()); }
 
@@ -97,9 +103,10 @@ class CaptureImpl final : public Capture, public HashPartner {
   void PrepareDigests();
   absl::StatusOr<std::unique_ptr<File>> OpenFile();
   void WriteSome();
+  Flight* NextFlight() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: nothing is to be written now
   void BeginWindows(const Run& run);
-  void Write(const Run& run);
-  void Written(const Run& run, const absl::Status& status);
+  void Write(Flight& flight);
+  void Written(Flight& flight, const absl::Status& status);
   void Finish();
   absl::StatusOr<CaptureResult> WriteEnd();
 
@@ -133,11 +140,12 @@ class CaptureImpl final : public Capture, public HashPartner {
   WriteQueue writes_ ABSL_GUARDED_BY(mutex_);
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   bool writer_posted_ ABSL_GUARDED_BY(mutex_) = false;
-  std::size_t writes_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Flight> flights_;  // as many as there may be; made with the file
+  std::vector<Flight*> free_flights_ ABSL_GUARDED_BY(mutex_);
   bool new_file_ ABSL_GUARDED_BY(mutex_) = true;
   absl::Status base_status_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::size_t> unreleased_ ABSL_GUARDED_BY(mutex_);  // ring: in the order of their completion
-  std::uint64_t released_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::size_t> completed_ ABSL_GUARDED_BY(mutex_);  // ring: windows, in this order
+  std::uint64_t released_ ABSL_GUARDED_BY(mutex_) = 0;          // so many of these
 
   // The end. `busy_` counts what still uses the file: the opening, the writer, writes in flight.
   std::size_t busy_ ABSL_GUARDED_BY(mutex_) = 0;

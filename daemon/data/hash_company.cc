@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -11,24 +12,40 @@
 
 namespace cairn {
 
-// One job.
+// One job, and after it another.
 class HashCompany::Round {
  public:
-  Round(std::shared_ptr<HashCompany> company, std::uint64_t number, std::shared_ptr<HashPartner> partner)
-      : company_(std::move(company)), number_(number), partner_(std::move(partner)) {}
+  // What it holds until it has run.
+  void Prepare(std::shared_ptr<HashCompany> company, std::shared_ptr<HashPartner> partner) {
+    company_ = std::move(company);
+    partner_ = std::move(partner);
+    waits_ = true;
+  }
 
   void Run() {
-    company_->Begins(number_);
+    company_->Begins(*this);
     bool hashed = false;
     const absl::Status status = Caught([&] {
       if (ClaimAll()) hashed = Hash();
     });
-    for (const Taken& taken : parts_) {
+    for (const Taken& taken : std::span(parts_).first(taken_)) {
       Tell(*taken.partner,
            Caught([&] { hashed ? taken.partner->Publish(taken.part) : taken.partner->GiveBack(taken.part); }));
     }
     Tell(*partner_, status);  // only the partner that posted the job fails
   }
+
+  // Lets go of all but its memory.
+  std::shared_ptr<HashCompany> Clear() {
+    for (Taken& taken : std::span(parts_).first(taken_)) taken.partner = nullptr;
+    partner_ = nullptr;
+    taken_ = lanes_ = bytes_ = 0;
+    return std::move(company_);
+  }
+
+  // Under the company's lock.
+  bool waits() const { return waits_; }
+  std::shared_ptr<HashPartner> TakeAlong() { return std::exchange(waits_, false) ? partner_ : nullptr; }
 
  private:
   struct Taken {
@@ -48,14 +65,17 @@ class HashCompany::Round {
   }
 
   bool ClaimOf(const std::shared_ptr<HashPartner>& partner, bool posted) {
-    parts_.push_back({partner, {.posted = posted, .work = {}}});  // first, so that what is claimed is listed
+    if (taken_ == parts_.size()) parts_.emplace_back();
+    Taken& taken = parts_[taken_];
+    taken.part.posted = posted;
+    taken.part.work.Clear();
     bool claimed = false;
-    const absl::Status status = Caught([&] { claimed = partner->Claim(parts_.back().part, kMd5LanesMax - lanes_); });
+    const absl::Status status = Caught([&] { claimed = partner->Claim(taken.part, kMd5LanesMax - lanes_); });
     if (claimed) {
-      lanes_ += parts_.back().part.work.full_lanes;
-      bytes_ += parts_.back().part.work.bytes;
-    } else {
-      parts_.pop_back();
+      taken.partner = partner;
+      lanes_ += taken.part.work.full_lanes;
+      bytes_ += taken.part.work.bytes;
+      ++taken_;
     }
     Tell(*partner, status);
     return claimed;
@@ -69,45 +89,70 @@ class HashCompany::Round {
 
   // False: nobody wants the results.
   bool Hash() {
-    std::vector<HashWork*> works;
-    works.reserve(parts_.size());
-    for (Taken& taken : parts_) works.push_back(&taken.part.work);
-    return HashTogether(works, [this] {
-      return std::ranges::all_of(parts_, [](const Taken& taken) { return taken.partner->NoMore(); });
-    });
+    const std::span<Taken> all = std::span(parts_).first(taken_);
+    works_.clear();
+    for (Taken& taken : all) works_.push_back(&taken.part.work);
+    return HashTogether(
+        works_, [all] { return std::ranges::all_of(all, [](const Taken& taken) { return taken.partner->NoMore(); }); });
   }
 
-  const std::shared_ptr<HashCompany> company_;
-  const std::uint64_t number_;
-  const std::shared_ptr<HashPartner> partner_;  // that it was posted for
-  std::vector<Taken> parts_;
+  std::shared_ptr<HashCompany> company_;
+  std::shared_ptr<HashPartner> partner_;  // that it was posted for
+  bool waits_ = false;                    // its job has not begun, and it was not taken along
+  std::vector<Taken> parts_;              // of which the first `taken_` are of this job
+  std::vector<HashWork*> works_;
+  std::size_t taken_ = 0;
   std::size_t lanes_ = 0;
   std::uint64_t bytes_ = 0;
 };
 
-void HashCompany::Post(const std::shared_ptr<HashPartner>& partner) {
-  std::uint64_t number = 0;
-  {
-    const absl::MutexLock lock(&mutex_);
-    number = ++last_;
-    waiting_.emplace(number, partner);
-  }
-  const auto round = std::make_shared<Round>(shared_from_this(), number, partner);
-  pool_.Post([round] { round->Run(); });
+std::shared_ptr<HashCompany::Round> HashCompany::NewRound() {
+  if (idle_.empty()) return std::make_shared<Round>();
+  std::shared_ptr<Round> round = std::move(idle_.back());
+  idle_.pop_back();
+  return round;
 }
 
-void HashCompany::Begins(std::uint64_t number) {
+void HashCompany::Post(const std::shared_ptr<HashPartner>& partner) {
+  std::shared_ptr<Round> round;
+  {
+    const absl::MutexLock lock(&mutex_);
+    round = NewRound();
+    round->Prepare(shared_from_this(), partner);
+    waiting_.push_back(round);
+  }
+  pool_.Post([round = std::move(round)]() mutable {
+    round->Run();
+    const std::shared_ptr<HashCompany> company = round->Clear();
+    company->Ended(std::move(round));
+  });
+}
+
+void HashCompany::Begins(Round& round) {
   const absl::MutexLock lock(&mutex_);
-  waiting_.erase(number);
+  round.TakeAlong();
+  while (!waiting_.empty()) {
+    const std::shared_ptr<Round> oldest = waiting_.front().lock();
+    if (oldest != nullptr && oldest->waits()) break;
+    waiting_.pop_front();
+  }
 }
 
 std::shared_ptr<HashPartner> HashCompany::NextThatWaits() {
   const absl::MutexLock lock(&mutex_);
   while (!waiting_.empty()) {
-    const std::shared_ptr<HashPartner> partner = waiting_.extract(waiting_.begin()).mapped().lock();
-    if (partner != nullptr) return partner;
+    const std::shared_ptr<Round> oldest = waiting_.front().lock();
+    waiting_.pop_front();
+    if (oldest == nullptr) continue;
+    if (std::shared_ptr<HashPartner> partner = oldest->TakeAlong()) return partner;
   }
   return nullptr;
+}
+
+void HashCompany::Ended(std::shared_ptr<Round> round) {
+  const absl::MutexLock lock(&mutex_);
+  // Each that ends may have had the next one posted.
+  if (idle_.size() < 2 * pool_.threads()) idle_.push_back(std::move(round));
 }
 
 }  // namespace cairn

@@ -10,11 +10,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <vector>
 
 #include "daemon/data/hash_queue.h"
 #include "daemon/data/work_pool.h"
+#include "storage/base/fifo.h"
 
 namespace cairn {
 
@@ -48,13 +49,15 @@ class HashCompany : public std::enable_shared_from_this<HashCompany> {
  private:
   class Round;
 
-  void Begins(std::uint64_t number);
+  std::shared_ptr<Round> NewRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Begins(Round& round);
   std::shared_ptr<HashPartner> NextThatWaits();  // null: none does
+  void Ended(std::shared_ptr<Round> round);
 
   WorkPool& pool_;
   absl::Mutex mutex_;
-  std::uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::uint64_t, std::weak_ptr<HashPartner>> waiting_ ABSL_GUARDED_BY(mutex_);  // whose jobs have not begun
+  Fifo<std::weak_ptr<Round>> waiting_ ABSL_GUARDED_BY(mutex_);        // jobs that have not begun, and some that have
+  std::vector<std::shared_ptr<Round>> idle_ ABSL_GUARDED_BY(mutex_);  // with their memory, for the next jobs
 };
 
 }  // namespace cairn

@@ -1,7 +1,6 @@
 #include "daemon/data/hash_queue.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace cairn {
 namespace {
@@ -22,10 +21,30 @@ void MakeClaimsShares(HashWork& work) {
   }
 }
 
+// Room for so many in all.
+void GiveParts(std::size_t parts, HashWork& work) {
+  work.parts.resize(parts);
+  std::span<BlockCrc> left = work.parts;
+  for (HashLane& lane : work.lanes) {
+    lane.parts = left.first(LanePartsOf(*lane.in_block, lane.data.size()));
+    left = left.subspan(lane.parts.size());
+  }
+}
+
 }  // namespace
 
+void HashWork::Clear() {
+  claims.clear();
+  lanes.clear();
+  full_lanes = 0;
+  bytes = 0;
+  digest_data_bytes.reset();
+}
+
 HashQueue::HashQueue(WindowTable& table, std::span<std::byte> image)
-    : table_(table), image_(image), taken_(table.chunks().size()), unhashed_(table.chunks().size()) {}
+    : table_(table), image_(image), taken_(table.chunks().size()), unhashed_(table.chunks().size()) {
+  ready_.reserve(table.chunks().size());
+}
 
 // The chunk with the most bytes left comes first: so all end at about the same time, and lanes stay full.
 void HashQueue::Add(std::size_t chunk) {
@@ -36,8 +55,9 @@ void HashQueue::Add(std::size_t chunk) {
   std::push_heap(ready_.begin(), ready_.end());
 }
 
-HashWork HashQueue::Claim(std::size_t lanes_max) {
-  HashWork work;
+void HashQueue::Claim(std::size_t lanes_max, HashWork& work) {
+  work.Clear();
+  std::size_t parts = 0;
   if (digests_ != nullptr) work.digest_data_bytes = digests_->data_bytes;
   while (!ready_.empty() && work.full_lanes < lanes_max && work.claims.size() < kChunksOfJobMax) {
     const std::size_t index = ready_.front().second;
@@ -51,15 +71,16 @@ HashWork HashQueue::Claim(std::size_t lanes_max) {
     work.claims.push_back({index, window, at, bytes, window_end - at - bytes, {}});
     work.lanes.push_back(
         {.hash = chunk.hash, .data = image_.subspan(table_.ImageOffset(at), bytes), .scan = chunk.scan});
-    if (digests_ != nullptr) work.lanes.back().in_block = at % kDigestBlockBytes;
     work.bytes += bytes;
     if (bytes >= kLaneBytesMin) ++work.full_lanes;
+    if (digests_ == nullptr) continue;
+    work.lanes.back().in_block = at % kDigestBlockBytes;
+    parts += LanePartsOf(at % kDigestBlockBytes, bytes);
   }
-  return work;
+  if (digests_ != nullptr) GiveParts(parts, work);
 }
 
-std::vector<std::size_t> HashQueue::Publish(const HashWork& work) {
-  std::vector<std::size_t> hashed;
+void HashQueue::Publish(const HashWork& work, absl::FunctionRef<void(std::size_t window)> hashed) {
   for (std::size_t i = 0; i < work.claims.size(); ++i) {
     const HashWork::Claim& claim = work.claims[i];
     const HashLane& lane = work.lanes[i];
@@ -74,9 +95,8 @@ std::vector<std::size_t> HashQueue::Publish(const HashWork& work) {
     window.crc ^= claim.share;
     if (digests_ != nullptr) AddShares(claim.file_offset, lane.parts, *digests_);
     window.unhashed -= claim.bytes;
-    if (window.unhashed == 0) hashed.push_back(claim.window);
+    if (window.unhashed == 0) hashed(claim.window);
   }
-  return hashed;
 }
 
 void HashQueue::GiveBack(const HashWork& work) {
@@ -87,13 +107,15 @@ void HashQueue::GiveBack(const HashWork& work) {
 }
 
 bool HashTogether(std::span<HashWork* const> works, const std::function<bool()>& stop) {
-  std::vector<HashLane> lanes;
-  for (HashWork* const work : works) std::ranges::move(work->lanes, std::back_inserter(lanes));
-  HashLanes(lanes, stop);
+  std::vector<HashLane> together;  // none of one alone
+  for (std::size_t i = 0; works.size() > 1 && i < works.size(); ++i) {
+    together.insert(together.end(), works[i]->lanes.begin(), works[i]->lanes.end());
+  }
+  HashLanes(works.size() == 1 ? works[0]->lanes : together, stop);
   if (stop()) return false;
-  auto next = lanes.begin();
+  auto next = together.begin();
   for (HashWork* const work : works) {
-    for (HashLane& lane : work->lanes) lane = std::move(*next++);
+    for (std::size_t i = 0; !together.empty() && i < work->lanes.size(); ++i) work->lanes[i] = *next++;
     MakeClaimsShares(*work);
   }
   return true;

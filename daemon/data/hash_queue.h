@@ -3,6 +3,8 @@
 #ifndef CAIRN_DAEMON_DATA_HASH_QUEUE_H_
 #define CAIRN_DAEMON_DATA_HASH_QUEUE_H_
 
+#include <absl/functional/function_ref.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,9 +31,12 @@ struct HashWork {
   };
   std::vector<Claim> claims;
   std::vector<HashLane> lanes;                     // as many
+  std::vector<BlockCrc> parts;                     // the lanes', if there are digests
   std::size_t full_lanes = 0;                      // that are worth a lane of MD5
   std::uint64_t bytes = 0;                         // of all
   std::optional<std::uint64_t> digest_data_bytes;  // of the file; none: there are no digests
+
+  void Clear();  // keeps its memory
 };
 
 class HashQueue {
@@ -48,10 +53,11 @@ class HashQueue {
   std::size_t jobs_wanted() const { return (ready_.size() + kMd5LanesMax - 1) / kMd5LanesMax; }
   bool all_hashed() const { return unhashed_ == 0; }
 
-  // Work for some ms, of at most so many full lanes, or none. The chunks in it are its own until Publish or GiveBack.
-  HashWork Claim(std::size_t lanes_max = kMd5LanesMax);
-  // Takes the results. Returns the windows that are hashed by them.
-  std::vector<std::size_t> Publish(const HashWork& work);
+  // Puts work for some ms, of at most so many full lanes, or none, in place of what `work` was. The chunks in it are
+  // its own until Publish or GiveBack.
+  void Claim(std::size_t lanes_max, HashWork& work);
+  // Takes the results, and tells which windows are hashed by them.
+  void Publish(const HashWork& work, absl::FunctionRef<void(std::size_t window)> hashed);
   void GiveBack(const HashWork& work);
 
  private:

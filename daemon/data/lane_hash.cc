@@ -1,8 +1,9 @@
 #include "daemon/data/lane_hash.h"
 
+#include <absl/container/inlined_vector.h>
+
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 namespace cairn {
 namespace {
@@ -10,6 +11,10 @@ namespace {
 // Of each lane: together they stay in the second-level cache for the checksums that follow.
 constexpr std::size_t kSliceBytes = (768 << 10) / kMd5LanesMax;
 static_assert(kSliceBytes % kMd5BlockBytes == 0);
+
+// Of most jobs, whose lanes are full ones: without memory of their own.
+using Done = absl::InlinedVector<std::size_t, kMd5LanesMax>;
+using Md5Lanes = absl::InlinedVector<Md5Lane, kMd5LanesMax>;
 
 constexpr std::uint32_t kCastagnoli = 0x82F63B78;  // reflected (RFC 3720, 12.1)
 
@@ -69,8 +74,8 @@ BlockCrc Shift(const BlockCrc& crc, std::uint64_t bytes) {
 }
 
 // Fills up the block that each lane carries.
-void FeedCarries(std::span<HashLane> lanes, std::vector<std::size_t>& done) {
-  std::vector<Md5Lane> blocks;
+void FeedCarries(std::span<HashLane> lanes, Done& done) {
+  Md5Lanes blocks;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     ChunkHash& hash = lanes[i].hash;
     if (hash.carried == 0 || lanes[i].data.empty()) continue;
@@ -94,17 +99,16 @@ void LookAt(HashLane& lane, std::size_t from, std::size_t bytes) {
   lane.scan.Add(lane.data.subspan(from, bytes));
   if (!lane.in_block.has_value()) return Add(lane.data.subspan(from, bytes), lane.crc);
   for (const std::size_t end = from + bytes; from < end;) {
-    const std::size_t in_block = (*lane.in_block + from) % kHashBlockBytes;
-    if (in_block == 0 || from == 0) lane.parts.emplace_back();
-    const std::size_t part = std::min(end - from, kHashBlockBytes - in_block);
-    Add(lane.data.subspan(from, part), lane.parts.back());
+    const std::size_t at = *lane.in_block + from;
+    const std::size_t part = std::min(end - from, kHashBlockBytes - at % kHashBlockBytes);
+    Add(lane.data.subspan(from, part), lane.parts[at / kHashBlockBytes]);
     from += part;
   }
 }
 
 // One slice of each lane; false if none has whole blocks left.
-bool FeedSlices(std::span<HashLane> lanes, std::vector<std::size_t>& done) {
-  std::vector<Md5Lane> slices;
+bool FeedSlices(std::span<HashLane> lanes, Done& done) {
+  Md5Lanes slices;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     HashLane& lane = lanes[i];
     const std::size_t whole = (lane.data.size() - done[i]) / kMd5BlockBytes * kMd5BlockBytes;
@@ -150,11 +154,10 @@ BlockCrc ShareOf(const BlockCrc& part, std::uint64_t part_bytes, std::uint64_t b
 }
 
 void HashLanes(std::span<HashLane> lanes, const std::function<bool()>& stop) {
-  std::vector<std::size_t> done(lanes.size(), 0);
+  Done done(lanes.size(), 0);
   for (HashLane& lane : lanes) {
     lane.crc = {};
-    lane.parts.clear();
-    if (lane.in_block.has_value()) lane.parts.reserve(lane.data.size() / kHashBlockBytes + 2);
+    std::ranges::fill(lane.parts, BlockCrc());
   }
   FeedCarries(lanes, done);
   for (std::size_t i = 0; i < lanes.size(); ++i) LookAt(lanes[i], 0, done[i]);

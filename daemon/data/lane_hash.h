@@ -10,7 +10,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "storage/base/checksum.h"
 #include "storage/base/md5_lanes.h"
@@ -61,8 +60,13 @@ struct HashLane {
   view::BoundsScan scan{};                // in: of the bytes before, out: of these, too
   std::optional<std::size_t> in_block{};  // CRCs by blocks: so many bytes of a block lie before `data`
   BlockCrc crc{};                         // out, but not by blocks: of `data`
-  std::vector<BlockCrc> parts{};          // out, by blocks: of what of `data` lies in each block of kHashBlockBytes
+  std::span<BlockCrc> parts{};            // out, by blocks: of what of `data` lies in each block; so many must be there
 };
+
+// How many blocks have some of `bytes` bytes that begin so far in a block.
+inline std::size_t LanePartsOf(std::size_t in_block, std::size_t bytes) {
+  return bytes == 0 ? 0 : (in_block + bytes + kHashBlockBytes - 1) / kHashBlockBytes;
+}
 
 // Hashes all lanes, best kMd5LanesMax of about the same length. Asks `stop` every MiB or so: true ends it, and the
 // results are of no use.

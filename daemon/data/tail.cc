@@ -23,6 +23,7 @@ CaptureResult SumUp(std::uint64_t data_bytes, std::span<const BlockCrc> windows,
   result.file_bytes = data_bytes + metadata.size();
   result.metadata = std::move(metadata);
   const std::span<const std::byte> behind = result.metadata;
+  result.crc32c.reserve(result.file_bytes / kWindowBytes + 1);
   for (std::size_t i = 0; i < windows.size(); ++i) {
     const std::uint64_t bytes = std::min(kWindowBytes, data_bytes - i * kWindowBytes);
     result.crc32c.push_back(windows[i].crc32c);

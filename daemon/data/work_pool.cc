@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <deque>
 #include <map>
 #include <optional>
 #include <system_error>
@@ -19,6 +18,7 @@
 
 #include "storage/base/caught.h"
 #include "storage/base/check.h"
+#include "storage/base/fifo.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -37,10 +37,10 @@ std::size_t CoresOfThisProcess() {
 struct Shared {
   enum Kind { kWorker, kWaiter, kKinds };
   struct Job {
-    std::function<void()> run;
+    PoolJob run;
     Clock::time_point posted = Clock::now();
   };
-  using Queue = std::deque<Job>;
+  using Queue = Fifo<Job>;
 
   const std::size_t workers;
   const std::size_t cores;
@@ -175,12 +175,12 @@ class ThreadWorkPool final : public WorkPool {
     for (std::thread& thread : threads) thread.join();
   }
 
-  void Post(std::function<void()> job) override {
+  void Post(PoolJob job) override {
     const absl::MutexLock lock(&shared_.mutex);
     shared_.AddJob({.run = std::move(job)});
   }
 
-  void PostWaiting(std::function<void()> job) override {
+  void PostWaiting(PoolJob job) override {
     const absl::MutexLock lock(&shared_.mutex);
     shared_.waiting_jobs.push_back({.run = std::move(job)});
     if (shared_.waiting_jobs.size() > shared_.waiters_free && shared_.waiters < kWaitersMax) shared_.AddWaiter();

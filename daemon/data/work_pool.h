@@ -8,6 +8,8 @@
 #ifndef CAIRN_DAEMON_DATA_WORK_POOL_H_
 #define CAIRN_DAEMON_DATA_WORK_POOL_H_
 
+#include <absl/functional/any_invocable.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -18,8 +20,11 @@
 
 namespace cairn {
 
+// One that holds no more than a shared pointer takes no memory of its own.
+using PoolJob = absl::AnyInvocable<void()>;
+
 // Where jobs run that wait for a disk; any thread may ask.
-using Waiting = std::function<void(std::function<void()> job)>;
+using Waiting = std::function<void(PoolJob job)>;
 
 class WorkPool {
  public:
@@ -35,9 +40,9 @@ class WorkPool {
 
   // Jobs are short (at most some ms of work), so that a client that begins to copy soon has its core. What throws is
   // logged; what it leaves undone is the job's concern (storage/base/caught.h). Any thread.
-  virtual void Post(std::function<void()> job) = 0;
+  virtual void Post(PoolJob job) = 0;
   // For jobs that wait for a disk: they begin at any time, at most kWaitersMax at once. Any thread.
-  virtual void PostWaiting(std::function<void()> job) = 0;
+  virtual void PostWaiting(PoolJob job) = 0;
   // Posted jobs that run at once.
   virtual std::size_t threads() const = 0;
   // For what is not urgent and takes the memory's bandwidth: waits while a client copies, but not for longer than
@@ -69,7 +74,7 @@ class WorkPool {
 
 inline Waiting OrPoolsOwn(Waiting waiting, WorkPool& pool) {
   if (waiting) return waiting;
-  return [&pool](std::function<void()> job) { pool.PostWaiting(std::move(job)); };
+  return [&pool](PoolJob job) { pool.PostWaiting(std::move(job)); };
 }
 
 // The real one: so many threads for jobs, at least 1; clients and jobs share so many cores (0: those on which this

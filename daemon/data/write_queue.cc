@@ -20,6 +20,8 @@ WriteQueue::WriteQueue(WindowTable& table, std::uint64_t data_bytes, const Trans
       windows_of_run_max_(std::max<std::size_t>(1, shape.bytes / kWindowBytes)),
       writes_max_(WritesMax(shape, table.ring())),
       whole_blocks_end_(data_bytes / kDigestBlockBytes * kDigestBlockBytes) {
+  hashed_.reserve(table_.windows().size());
+  if (table_.ring()) complete_.reserve(table_.windows().size());
   for (std::size_t i = 0; i < table_.windows().size(); ++i) {
     const bool empty = table_.windows()[i].content == 0;
     if (empty) hashed_.push_back(i);
@@ -67,7 +69,7 @@ std::optional<WriteQueue::Run> WriteQueue::Next() {
   }
   if (!runs_.empty()) return FirstOfRuns();
   if (table_.ring()) {
-    std::deque<std::size_t>& from = complete_.empty() ? empty_ : complete_;
+    Fifo<std::size_t>& from = complete_.empty() ? empty_ : complete_;
     const std::size_t window = from.front();
     from.pop_front();
     return WindowsFrom(window, 1);

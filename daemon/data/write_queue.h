@@ -6,12 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 
 #include "daemon/data/base_file.h"
 #include "daemon/data/block_digests.h"
 #include "daemon/data/window_table.h"
+#include "storage/base/fifo.h"
 #include "storage/base/transfer_shape.h"
 
 namespace cairn {
@@ -68,14 +68,14 @@ class WriteQueue {
   bool committed_ = false;
   std::size_t unwritten_ = 0;         // windows
   std::size_t next_ = 0;              // without a ring and a base to compare: the next window
-  std::deque<std::size_t> complete_;  // in a ring without a base to compare
-  std::deque<std::size_t> empty_;     // of those, what comes after what a client waits for
+  Fifo<std::size_t> complete_;        // in a ring without a base to compare
+  Fifo<std::size_t> empty_;           // of those, what comes after what a client waits for
   std::uint64_t bytes_written_ = 0;
 
   std::optional<BaseFile> base_;
   const BlockDigests* digests_ = nullptr;
-  std::deque<std::size_t> hashed_;
-  std::deque<Run> runs_;  // of one window
+  Fifo<std::size_t> hashed_;
+  Fifo<Run> runs_;  // of one window
 };
 
 }  // namespace cairn

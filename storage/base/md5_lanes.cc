@@ -2,6 +2,7 @@
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "storage/base/md5_lanes.h"
 
+#include <absl/container/inlined_vector.h>
 #include <openssl/md5.h>
 
 #include <algorithm>
@@ -86,8 +87,7 @@ void AdvanceTogether(const Kernel& kernel, std::span<Slot> slots) {
 }
 
 void Advance(const Kernel& kernel, std::span<const Md5Lane> lanes) {
-  std::vector<Slot> waiting;
-  waiting.reserve(lanes.size());
+  absl::InlinedVector<Slot, kMd5LanesMax> waiting;
   for (const Md5Lane& lane : lanes) {
     CAIRN_CHECK(lane.bytes % kMd5BlockBytes == 0);
     if (lane.bytes != 0) waiting.push_back({lane.state, lane.data, lane.bytes / kMd5BlockBytes});

@@ -85,7 +85,7 @@ SteppedQueue::~SteppedQueue() {
   stepper_.Remove(this);
 }
 
-void SteppedQueue::Add(std::function<void()> job) {
+void SteppedQueue::Add(PoolJob job) {
   if (!dropped_) jobs_.push_back(std::move(job));
 }
 
@@ -96,7 +96,7 @@ void SteppedQueue::Drop() {
 
 void SteppedQueue::RunOne(std::size_t which) {
   const auto at = jobs_.begin() + static_cast<std::ptrdiff_t>(which);
-  const std::function<void()> job = std::move(*at);
+  PoolJob job = std::move(*at);
   jobs_.erase(at);
   job();
 }

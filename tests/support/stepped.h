@@ -99,7 +99,7 @@ class SteppedQueue final : public Stepper::Source {
   SteppedQueue(Stepper& stepper, std::size_t threads) : stepper_(stepper), threads_(threads) { stepper_.Add(this); }
   ~SteppedQueue() override;
 
-  void Add(std::function<void()> job);
+  void Add(PoolJob job);
   void Drop();  // lets go of what has not run, and from now on of what is added
   std::size_t threads() const { return threads_; }
 
@@ -109,7 +109,7 @@ class SteppedQueue final : public Stepper::Source {
 
   Stepper& stepper_;
   const std::size_t threads_;
-  std::deque<std::function<void()>> jobs_;
+  std::deque<PoolJob> jobs_;
   bool dropped_ = false;
 };
 
@@ -154,8 +154,8 @@ class SteppedLanes final : public Lanes {
 class SteppedWorkPool final : public WorkPool {
  public:
   SteppedWorkPool(Stepper& stepper, std::size_t threads) : jobs_(stepper, threads), waiting_(stepper, kWaitersMax) {}
-  void Post(std::function<void()> job) override { jobs_.Add(std::move(job)); }
-  void PostWaiting(std::function<void()> job) override { waiting_.Add(std::move(job)); }
+  void Post(PoolJob job) override { jobs_.Add(std::move(job)); }
+  void PostWaiting(PoolJob job) override { waiting_.Add(std::move(job)); }
   std::size_t threads() const override { return jobs_.threads(); }
   // Nobody else would go on.
   void GiveWayToClients(const std::atomic<bool>& /*hurry*/, std::chrono::milliseconds& /*patience*/) override {}

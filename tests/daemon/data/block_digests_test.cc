@@ -62,6 +62,8 @@ TEST(BlockDigestsTest, PartsInAnyOrderMakeThoseOfTheWhole) {
       std::vector<HashLane> lanes(1);
       lanes[0].data = std::span(data).subspan(part.offset, part.bytes);
       lanes[0].in_block = part.offset % kDigestBlockBytes;
+      std::vector<BlockCrc> made(LanePartsOf(*lanes[0].in_block, part.bytes));
+      lanes[0].parts = made;
       // A chunk's MD5 may be in mid-block: parts of lanes are cut there, too.
       lanes[0].hash.carried = random() % kMd5BlockBytes;
       HashLanes(lanes, Never);

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <new>
 #include <span>
@@ -23,18 +22,18 @@ namespace {
 // Runs a job when it is told to.
 class PoolByHand final : public WorkPool {
  public:
-  void Post(std::function<void()> job) override { jobs.push_back(std::move(job)); }
-  void PostWaiting(std::function<void()> /*job*/) override { FAIL() << "nothing here waits for a disk"; }
+  void Post(PoolJob job) override { jobs.push_back(std::move(job)); }
+  void PostWaiting(PoolJob /*job*/) override { FAIL() << "nothing here waits for a disk"; }
   std::size_t threads() const override { return 1; }
   void GiveWayToClients(const std::atomic<bool>& /*hurry*/, std::chrono::milliseconds& /*patience*/) override {}
 
   void RunNext() {
-    const std::function<void()> job = std::move(jobs.front());
+    PoolJob job = std::move(jobs.front());
     jobs.pop_front();
     job();
   }
 
-  std::deque<std::function<void()>> jobs;
+  std::deque<PoolJob> jobs;
 
  private:
   std::uint64_t BeginHold() override { return 0; }
