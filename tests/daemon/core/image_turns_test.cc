@@ -14,6 +14,7 @@
 #include "daemon/core/image_store.h"
 #include "daemon/data/deposits.h"
 #include "daemon/data/image.h"
+#include "daemon/data/restore.h"
 #include "storage/base/ids.h"
 #include "storage/base/unique_fd.h"
 #include "tests/daemon/core/by_hand.h"
@@ -252,6 +253,30 @@ TEST_F(FewDepositsTest, WhatNobodyHoldsIsSaidOnce) {
   for (std::size_t i = 0; i < out_.size(); ++i) EXPECT_EQ(out_[i]->has_label(), i < 2);
   ASSERT_EQ(by_hand_.context.warnings->all().size(), 1u);
   EXPECT_NE(by_hand_.context.warnings->all().front().find("holds no more memory for this user"), std::string::npos);
+}
+
+class DepositsTest : public ImageTurnsTest {
+ protected:
+  DepositsTest() : ImageTurnsTest(std::make_shared<LastingDeposits>()) {}
+};
+
+// Else a crash before that would find neither label nor dataset.
+TEST_F(DepositsTest, OneWithALabelIsOutUntilItsDatasetIsWhole) {
+  StartWith(2);
+  Begin();
+  Begin();
+  ASSERT_FALSE(waits_);
+  out_.front()->WriteLabel({});
+  ASSERT_TRUE(out_.front()->is_labelled());
+  auto kept = std::make_shared<KeptImage>();
+  kept->image = std::move(out_.front());
+  out_.pop_front();
+  store_->Keep(RunId(), 1, 1, 0, std::move(kept), owner_);  // its part is stored
+  Begin();
+  EXPECT_TRUE(waits_);
+  store_->NeedsNoLabels(RunId(), 1);
+  by_hand_.RunAll();
+  EXPECT_FALSE(waits_);
 }
 
 }  // namespace
