@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -86,6 +87,8 @@ void Captures::Commit(const SessionPtr& session, const std::shared_ptr<Call>& ca
     call->Fail(wrong);
     return Fail(*writer, wrong);
   }
+  // Until the client is answered: what begins with its end would take the core from the answer.
+  const std::optional<WorkPool::Hold> copies = std::move(writer->copies);
   writer->Pass(Writer::Stage::kCommitted);
   if (writer->image) writer->image->SealLabel();  // before the client hears of it
   given_.ledger.Captured(*writer->dataset, session->rank);
