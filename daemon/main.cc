@@ -39,6 +39,7 @@
 #include "storage/base/status.h"
 #include "storage/base/user_name.h"
 #include "storage/base/version.h"
+#include "storage/file/transfer/throttle.h"
 
 namespace cairn {
 namespace {
@@ -214,7 +215,8 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   const std::shared_ptr<Deposits> deposits =
       supervisor ? supervisor->deposits()
                  : DepositsWithService(surroundings.variable("NOTIFY_SOCKET"), surroundings.variable("FDSTORE"));
-  WatchFolders drains;  // the server borrows it; the drains begin when that is ready
+  // The server borrows it; the drains begin when that is ready. All copies in the background have one budget.
+  WatchFolders drains(std::make_shared<BackgroundBudget>(config.background.beside_captures));
   const absl::StatusOr<std::unique_ptr<Server>> started =
       Server::Start(config, supervisor ? Server::Clients::kAdmitted : Server::Clients::kListenedFor, deposits, drains);
   if (!started.ok()) return give_up(kCannotStart, MessageOf(started.status()));

@@ -58,7 +58,7 @@ class ServerImpl : public Server {
     ClearUpAfterProbe(*cache_disk_, config.cache.path);
     CAIRN_ASSIGN_OR_RETURN(arbiters_, MakeArbiters(config.arbiter));
     CAIRN_ASSIGN_OR_RETURN(core_, ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, {}, *arbiters_, peers_.get(),
-                                                      std::move(deposits)));
+                                                      std::move(deposits), drains_.background()));
     admin_ = AdminService::Make(core_->core(), [this](admin::StatusReply& reply) { drains_.Describe(reply); });
     const DaemonIdentity identity = NewIdentity();
     CAIRN_ASSIGN_OR_RETURN(ingest_door_, IngestDoor::Listen({.node_socket = config.runtime_dir + "/cairnd-grpc.sock",

@@ -42,14 +42,17 @@ struct Config {
     std::uint32_t every = 1;            // every so many-th checkpoint of a launch goes to the prefix; 0: none by itself
     std::uint32_t every_redundant = 0;  // the same for one that is redundant; 0: as `every` says
     bool superseded = false;  // false ("skip"): an unstarted flush of a superseded checkpoint is dropped; true ("keep")
-    std::uint64_t bytes_per_s = 0;                // 0: no limit
-    std::uint64_t beside_captures = 100'000'000;  // the same while captures and restores go on; 0: no other limit
-    std::uint32_t parallel = 2;                   // datasets in flight
+    std::uint64_t bytes_per_s = 0;  // 0: no limit
+    std::uint32_t parallel = 2;     // datasets in flight
     std::uint64_t retry_ms_min = 1000;
     std::uint64_t retry_ms_max = 300000;
     std::uint64_t stalled_ms = 30000;  // a copy that has not got on for so long hangs, and holds no slot
     std::uint64_t follow_ms = 2000;    // growing outputs are looked at so often
   } flush;
+  // What nobody waits for: flushes, what is kept for other nodes, what is made anew in the cache, drains.
+  struct Background {
+    std::uint64_t beside_captures = 100'000'000;  // of all together while captures and restores go on; 0: no limit
+  } background;
   // When cairn_need_checkpoint says yes; any of these that is set does. All 0: never.
   struct Checkpoint {
     std::uint32_t every = 0;             // at every so many-th call

@@ -106,10 +106,6 @@ const Field kFields[] = {
      CAIRN_BOOL_(flush.superseded), 0, 0, "skip", "keep"},
     {"flush.bandwidth", kRate, "limit of all flushes together; 0: none; can be reloaded",
      CAIRN_U64_(flush.bytes_per_s)},
-    {"flush.beside_captures", kRate,
-     "the same while checkpoints are captured or restored here, which go first: they use the same disk and memory; 0: "
-     "no other limit; can be reloaded",
-     CAIRN_U64_(flush.beside_captures)},
     {"flush.parallel", kNumber, "datasets flushed at the same time, up to four files of each; can be reloaded",
      CAIRN_U32_(flush.parallel), 1, 64},
     {"flush.retry_min", kDuration, "pause after the first failure of a flush; doubles with each; can be reloaded",
@@ -124,6 +120,11 @@ const Field kFields[] = {
      "how often the BP5 directories of an output begun with CAIRN_GROWING are looked at for complete steps; can be "
      "reloaded",
      CAIRN_U64_(flush.follow_ms), 1, kDayMs},
+    {"background.beside_captures", kRate,
+     "limit of all copying together that nobody waits for (flushes, copies and parity for other nodes, datasets made "
+     "anew in the cache, drains) while checkpoints are captured or restored here, which go first: they use the same "
+     "disk and memory; 0: none; can be reloaded",
+     CAIRN_U64_(background.beside_captures)},
     {"checkpoint.every", kNumber,
      "cairn_need_checkpoint says yes at every so many-th call; 0: not by count; can be reloaded",
      CAIRN_U32_(checkpoint.every)},

@@ -16,11 +16,11 @@ void Transfers::Begun() {
   ++under_way_;
   ++begun_;
   if (give_way_) give_way_();
-  yielding_.UrgentBegan();
+  background_->UrgentBegan();
 }
 
 void Transfers::Ended() {
-  yielding_.UrgentEnded();
+  background_->UrgentEnded();
   if (--under_way_ == 0 && when_none_) std::exchange(when_none_, nullptr)();
 }
 

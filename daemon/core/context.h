@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,7 +15,7 @@
 #include "daemon/core/environment.h"
 #include "daemon/core/loop.h"
 #include "daemon/data/shared_blocks.h"
-#include "storage/file/transfer/transfer.h"
+#include "storage/file/transfer/throttle.h"
 
 namespace cairn {
 
@@ -38,10 +39,10 @@ class Warnings {
 };
 
 // Captures and restores under way: they use pools, disks and images until they say that they have ended. Clients wait
-// for them, so what goes through `yielding` meanwhile goes at its rate for that.
+// for them, so copies that nobody waits for have no more than the background's budget meanwhile.
 class Transfers {
  public:
-  explicit Transfers(Throttle& yielding) : yielding_(yielding) {}
+  explicit Transfers(std::shared_ptr<BackgroundBudget> background) : background_(std::move(background)) {}
   void Begun();
   void Ended();
   // Runs `done` once none is under way: now, or when the last one ends.
@@ -52,10 +53,11 @@ class Transfers {
   std::uint64_t begun() const { return begun_; }  // since the start
   // What the restores among them read together.
   SharedBlocks& blocks() { return blocks_; }
+  const std::shared_ptr<BackgroundBudget>& background() const { return background_; }
 
  private:
   SharedBlocks blocks_;
-  Throttle& yielding_;
+  const std::shared_ptr<BackgroundBudget> background_;
   std::uint32_t under_way_ = 0;
   std::uint64_t begun_ = 0;
   std::function<void()> when_none_, give_way_;

@@ -107,8 +107,8 @@ class StrandCore final : public Core, private Connections {
   void EndQuiescing(bool all_local);
 
   Warnings warnings_;
-  FlushSlots slots_;
   Transfers transfers_;
+  FlushSlots slots_;
   Context context_;
   DiskTuner tuner_;
   ImageStore images_;
@@ -124,8 +124,10 @@ class StrandCore final : public Core, private Connections {
 };
 
 StrandCore::StrandCore(const Config& config, const Environment& environment)
-    : slots_(config.flush.bytes_per_s, config.flush.beside_captures),
-      transfers_(slots_.throttle),
+    : transfers_(environment.background != nullptr
+                     ? environment.background
+                     : std::make_shared<BackgroundBudget>(config.background.beside_captures)),
+      slots_(config.flush.bytes_per_s, transfers_.background()),
       context_{.env = environment, .config = config, .warnings = &warnings_, .transfers = &transfers_},
       tuner_(context_, [this] { return slots_.copies() > 0; }),
       images_(context_, config.image.bytes_max),
@@ -369,6 +371,7 @@ void StrandCore::Reload(const Config& config) {
   Post([this, config] {
     Config& now = context_.config;
     now.flush = config.flush;
+    now.background = config.background;
     now.ftiff = config.ftiff;
     now.prefix = config.prefix;
     now.checkpoint = config.checkpoint;
@@ -385,7 +388,8 @@ void StrandCore::Reload(const Config& config) {
     now.cache.reserve = config.cache.reserve;
     if (config.cache.bytes_max != 0) room_.SetBytesMax(config.cache.bytes_max);
     room_.WatchDisk();
-    slots_.throttle.SetLimit(config.flush.bytes_per_s, config.flush.beside_captures);
+    slots_.throttle.SetLimit(config.flush.bytes_per_s);
+    transfers_.background()->SetLimit(config.background.beside_captures);
     spdlog::info("configuration read anew");
     for (const auto& [id, run] : runs_.all()) {
       run->protector.ConfigurationChanged();

@@ -17,6 +17,7 @@
 #include "daemon/data/deposits.h"
 #include "daemon/data/work_pool.h"
 #include "daemon/peers/access.h"
+#include "storage/file/transfer/throttle.h"
 #include "storage/io/disk.h"
 #include "storage/io/disk_probe.h"
 #include "storage/place/arbiter/arbiter_record.h"
@@ -44,7 +45,7 @@ struct Pools {          // all borrowed
   BlockingPool& images;  // memory that is touched ahead of need: nobody waits behind that
   // With a lane for each prefix, by its path: any of them may hang for hours.
   Lanes& prefix;   // short work
-  Lanes& flush;    // copies
+  Lanes& flush;    // copies that nobody waits for: they may give way to what clients wait for
   Lanes& growing;  // steps of growing outputs: one that hangs holds up no flush
   Lanes& far;      // captures and restores on the prefix, but for their hashing
 };
@@ -68,6 +69,9 @@ struct Environment {
       probe_cache_disk = nullptr;
   // Who holds images for the daemon after this one, and what the one before has left; null: nobody.
   std::shared_ptr<Deposits> deposits = nullptr;
+  // What all copies of this process have together that nobody waits for, while checkpoints are captured or restored.
+  // Null: those of the core have one of their own.
+  std::shared_ptr<BackgroundBudget> background = nullptr;
 };
 
 }  // namespace cairn

@@ -5,7 +5,7 @@
 namespace cairn {
 
 absl::Status FetchRank(const FetchFrom& from, CacheFolder& cache, const catalogue::Catalogue& catalogue,
-                       TransferProgress& progress, bool* source_damaged) {
+                       Throttle& throttle, TransferProgress& progress, bool* source_damaged) {
   const DatasetId id = catalogue.dataset();
   std::string work;
   std::vector<CopyJob> jobs;
@@ -18,7 +18,6 @@ absl::Status FetchRank(const FetchFrom& from, CacheFolder& cache, const catalogu
     }
     jobs.push_back({.from = from.path_of(file), .to = to, .entry = &file});
   }
-  Throttle throttle(0);
   std::size_t damaged = jobs.size();
   const absl::Status copied = CopyFiles(from.disk, cache.disk(), jobs, throttle, progress, &damaged);
   if (!copied.ok()) {
@@ -29,7 +28,8 @@ absl::Status FetchRank(const FetchFrom& from, CacheFolder& cache, const catalogu
 }
 
 FetchResult FetchDataset(const FetchFrom& from, CacheFolder& cache, const std::vector<catalogue::Catalogue>& catalogues,
-                         const scr::Descriptor& begun, const scr::Descriptor& complete, TransferProgress& progress) {
+                         const scr::Descriptor& begun, const scr::Descriptor& complete, Throttle& throttle,
+                         TransferProgress& progress) {
   FetchResult fetched;
   fetched.status = cache.Begin(begun);
   if (absl::IsAlreadyExists(fetched.status)) return fetched;
@@ -37,7 +37,7 @@ FetchResult FetchDataset(const FetchFrom& from, CacheFolder& cache, const std::v
     CAIRN_RETURN_IF_ERROR(fetched.status);
     for (const catalogue::Catalogue& catalogue : catalogues) {
       fetched.rank = catalogue.rank();
-      CAIRN_RETURN_IF_ERROR(FetchRank(from, cache, catalogue, progress, &fetched.source_damaged));
+      CAIRN_RETURN_IF_ERROR(FetchRank(from, cache, catalogue, throttle, progress, &fetched.source_damaged));
     }
     return cache.Complete(complete);
   }();

@@ -32,12 +32,13 @@ struct FetchFrom {
 // One rank's part, each byte verified on the way; committed. REQUIRES: the dataset is open in the cache.
 // `source_damaged`: what is there is.
 absl::Status FetchRank(const FetchFrom& from, CacheFolder& cache, const catalogue::Catalogue& catalogue,
-                       TransferProgress& progress, bool* source_damaged);
+                       Throttle& throttle, TransferProgress& progress, bool* source_damaged);
 
 // All ranks, each byte verified on the way. The dataset is whole in `cache` then; after an error nothing of it is
 // there, but with kAlreadyExists what was there before.
 FetchResult FetchDataset(const FetchFrom& from, CacheFolder& cache, const std::vector<catalogue::Catalogue>& catalogues,
-                         const scr::Descriptor& begun, const scr::Descriptor& complete, TransferProgress& progress);
+                         const scr::Descriptor& begun, const scr::Descriptor& complete, Throttle& throttle,
+                         TransferProgress& progress);
 
 }  // namespace cairn
 

@@ -11,13 +11,15 @@
 #include <utility>
 
 #include "daemon/core/environment.h"
+#include "storage/file/transfer/throttle.h"
 #include "storage/file/transfer/transfer.h"
 
 namespace cairn {
 
 class FlushSlots {
  public:
-  explicit FlushSlots(std::uint64_t bytes_per_s, std::uint64_t when_urgent = 0) : throttle(bytes_per_s, when_urgent) {}
+  explicit FlushSlots(std::uint64_t bytes_per_s, std::shared_ptr<BackgroundBudget> background = nullptr)
+      : throttle(bytes_per_s, std::move(background)) {}
 
   using Progress = std::shared_ptr<const TransferProgress>;
   void CopyBegins(const Progress& progress, SteadyTime now) {

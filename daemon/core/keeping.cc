@@ -163,7 +163,7 @@ void Keeping::Start(const DatasetPtr& dataset, const peer::Keep& order, std::uin
   const std::uint64_t before = dataset->kept_bytes;
   given_.ledger.KeepBegan(*dataset, before + more);
   given_.ledger.SetsHereAtMost(*dataset, kSetsOfRankMax - 1);  // what may leave the disk is not counted on before
-  throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
+  throttle_.SetLimit(context_.config.redundancy.bytes_per_s);
   KeepWish wish = WishFor(*dataset);
   wish.sets = {order.sets().begin(), order.sets().end()};
   wish.earlier = EarlierThan(dataset, order);
@@ -180,9 +180,9 @@ void Keeping::Start(const DatasetPtr& dataset, const peer::Keep& order, std::uin
 }
 
 // After an error the folder has what it had before: what was made of it is named by no record, and goes.
-absl::StatusOr<kept::Record> Keeping::Make(const KeepWish& wish) const {
+absl::StatusOr<kept::Record> Keeping::Make(const KeepWish& wish) {
   CacheFolder& folder = given_.cache.folder();
-  absl::StatusOr<kept::Record> record = MakeKept(wish, *throttle_, *progress_);
+  absl::StatusOr<kept::Record> record = MakeKept(wish, throttle_, *progress_);
   absl::Status put = record.ok() ? folder.Protect(wish.descriptor, *record) : record.status();
   if (put.ok()) return record;
   const absl::StatusOr<kept::Record> there = ReadKept(wish);
@@ -195,7 +195,8 @@ void Keeping::Run(const DatasetPtr& dataset, std::function<absl::StatusOr<kept::
                   std::function<void(const absl::StatusOr<kept::Record>&)> then) {
   under_way_.insert(dataset->id);
   given_.ledger.ReadBegan(*dataset);
-  RunBlocking(context_.env.pools.far, "redundancy of " + given_.cache.folder().path(), context_.loop(), std::move(work),
+  RunBlocking(context_.env.pools.flush, "redundancy of " + given_.cache.folder().path(), context_.loop(),
+              std::move(work),
               [this, dataset, lease = given_.folders.Lease(dataset->id),
                then = std::move(then)](const absl::StatusOr<kept::Record>& record) {
                 under_way_.erase(dataset->id);

@@ -65,7 +65,7 @@ class Keeping {
   std::vector<EarlierDataset> EarlierThan(const DatasetPtr& dataset, const peer::Keep& order) const;
   void Start(const DatasetPtr& dataset, const peer::Keep& order, std::uint64_t more,
              std::map<Rank, std::shared_ptr<Disk>> disks, std::vector<SpareFile> spares, Then then);
-  absl::StatusOr<kept::Record> Make(const KeepWish& wish) const;
+  absl::StatusOr<kept::Record> Make(const KeepWish& wish);
   // In the pool, one at a time for a dataset; nobody lets go of it, or changes its folder, meanwhile.
   void Run(const DatasetPtr& dataset, std::function<absl::StatusOr<kept::Record>()> work,
            std::function<void(const absl::StatusOr<kept::Record>&)> then);
@@ -78,7 +78,7 @@ class Keeping {
   std::set<DatasetId> under_way_;
   std::map<DatasetId, std::vector<kept::Set>> all_kept_;  // told of these meanwhile
   const std::shared_ptr<TransferProgress> progress_ = std::make_shared<TransferProgress>();
-  const std::shared_ptr<Throttle> throttle_ = std::make_shared<Throttle>(0);
+  Throttle throttle_{0, context_.transfers->background()};
 };
 
 }  // namespace cairn

@@ -463,7 +463,8 @@ void OtherCaches::Fetch(const JobPtr& job, const Candidate& from, const DatasetP
                 complete = DescriptorOf(*dataset, true)] {
     const FetchFrom there{.disk = *disk,
                           .path_of = [&](const catalogue::FileEntry& file) { return folder + "/" + file.name(); }};
-    return FetchDataset(there, given_.cache.folder(), catalogues, begun, complete, progress_);
+    Throttle throttle(0);  // a launch waits for it
+    return FetchDataset(there, given_.cache.folder(), catalogues, begun, complete, throttle, progress_);
   };
   given_.folders.WhenUnchanged(dataset->id, [this, job, from, dataset, fetch = std::move(fetch)] {
     RunBlocking(context_.env.pools.far, NodeNameOf(from.member), context_.loop(), fetch,

@@ -100,7 +100,8 @@ absl::StatusOr<std::map<Rank, kept::Set>> RebuildLost(const LostParts& parts,
         const FetchFrom from{.disk = *rebuilt.disk, .path_of = [&](const catalogue::FileEntry& file) {
                                return rebuilt.folder + "/" + file.name();
                              }};
-        return FetchRank(from, cache, catalogue, progress, &damaged);
+        Throttle throttle(0);  // a launch waits for it
+        return FetchRank(from, cache, catalogue, throttle, progress, &damaged);
       };
       CAIRN_RETURN_IF_ERROR(WithRebuilt(parts, rank, progress, use, &by[rank]));
     }

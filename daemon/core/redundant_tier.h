@@ -174,7 +174,7 @@ class RedundantTier {
   std::set<DatasetId> changing_;    // being completed, removed or set aside
   DatasetId needs_room_ = 0;        // of what has begun this one alone stays
   std::map<DatasetId, BringingPtr> bringing_;
-  const std::shared_ptr<Throttle> throttle_ = std::make_shared<Throttle>(0);
+  const std::shared_ptr<Throttle> throttle_ = std::make_shared<Throttle>(0, context_.transfers->background());
   std::string last_warning_;
 };
 

@@ -300,20 +300,23 @@ void RunCache::RefetchNoted(const DatasetPtr& dataset, std::function<void()> the
   if (context_.quiescing() || dataset->readers > 0) return;
   if (to_refetch_.erase(dataset->id) == 0 || dataset->in_cache()) return;
   if (!dataset->in_prefix() && !dataset->in_folder()) return;
-  Refetch(dataset, [this, id = dataset->id, then = std::move(then)](const FetchResult& refetched) {
-    if (refetched.status.ok()) {
-      spdlog::info("run {}: dataset {} is whole in the cache again", given_.run_name, id);
-    } else {
-      context_.Warn(fmt::format("run {}: dataset {} could not be made anew in the cache: {}", given_.run_name, id,
-                                MessageOf(refetched.status)));
-    }
-    then();
-  });
+  Refetch(dataset, /*waited_for=*/false,
+          [this, id = dataset->id, then = std::move(then)](const FetchResult& refetched) {
+            if (refetched.status.ok()) {
+              spdlog::info("run {}: dataset {} is whole in the cache again", given_.run_name, id);
+            } else {
+              context_.Warn(fmt::format("run {}: dataset {} could not be made anew in the cache: {}", given_.run_name,
+                                        id, MessageOf(refetched.status)));
+            }
+            then();
+          });
 }
 
-void RunCache::Refetch(const DatasetPtr& dataset, Then then) {
+void RunCache::Refetch(const DatasetPtr& dataset, bool waited_for, Then then) {
   auto [under_way, first] = refetching_.try_emplace(dataset->id);
-  under_way->second.push_back(std::move(then));
+  under_way->second.tell.push_back(std::move(then));
+  under_way->second.waited_for |= waited_for;
+  if (waited_for) fetching_.waited_for = true;
   if (!first) return;  // two at once would take the folder from each other
   // Before it begins: what is damaged in its place may give the room.
   const absl::StatusOr<DamagedCopy> copy = ReserveForRefetch(dataset);
@@ -366,21 +369,27 @@ void RunCache::Fetch(const DatasetPtr& dataset) {
   const auto fetch = [this, cache = given_.cache, catalogues = CataloguesOf(*dataset),
                       begun = DescriptorOf(*dataset, false),
                       complete = DescriptorOf(*dataset, true)](const FetchFrom& from) {
-    return FetchDataset(from, *cache, catalogues, begun, complete, fetching_);
+    return FetchDataset(from, *cache, catalogues, begun, complete, throttle_, fetching_);
   };
   const auto fetched = [this, dataset](const FetchResult& result) { Fetched(dataset, result); };
+  // One that gives way must not have a thread that a client waits for.
+  const bool waited_for = refetching_.at(dataset->id).waited_for;
+  const auto aside = [](const std::string& lane) { return lane + " to the cache"; };
   if (ComesFromFolder(*dataset)) {
     const Given::InFolder there = given_.in_folder(dataset->id);
     const auto path_of = [path = there.path](const catalogue::FileEntry& file) { return path + "/" + file.name(); };
     return RunBlocking(
-        context_.env.pools.far, there.lane, context_.loop(),
-        [fetch, path_of, &disk = there.disk] { return fetch({.disk = disk, .path_of = path_of}); }, fetched);
+        waited_for ? context_.env.pools.far : context_.env.pools.flush, waited_for ? there.lane : aside(there.lane),
+        context_.loop(), [fetch, path_of, &disk = there.disk] { return fetch({.disk = disk, .path_of = path_of}); },
+        fetched);
   }
   const std::shared_ptr<Prefix> prefix = given_.gate.prefix();
   if (!prefix) return Fetched(dataset, {.status = Unavailable("{} is not in reach any more", given_.gate.path())});
   const auto path_of = [prefix](const catalogue::FileEntry& file) { return prefix->FilePath(file.prefix_name()); };
-  context_.OnPrefix(
-      given_.gate.path(),
+  const std::string& path = given_.gate.path();
+  RunBlocking(
+      waited_for ? context_.env.pools.prefix : context_.env.pools.flush, waited_for ? path : aside(path),
+      context_.loop(),
       [fetch, path_of, &disk = context_.env.prefix_disk] { return fetch({.disk = disk, .path_of = path_of}); },
       fetched);
 }
@@ -398,8 +407,10 @@ void RunCache::Fetched(const DatasetPtr& dataset, const FetchResult& refetched) 
 
 void RunCache::RefetchEnded(DatasetId id, const FetchResult& refetched) {
   to_refetch_.erase(id);
-  const auto waiting = std::move(refetching_.extract(id).mapped());
-  for (const Then& next : waiting) next(refetched);
+  const auto ended = std::move(refetching_.extract(id).mapped());
+  const auto is_waited_for = [](const auto& item) { return item.second.waited_for; };
+  fetching_.waited_for = std::ranges::any_of(refetching_, is_waited_for);
+  for (const Then& next : ended.tell) next(refetched);
 }
 
 }  // namespace cairn

@@ -145,9 +145,9 @@ class RunCache {
   void RefetchNoted(const DatasetPtr& dataset, std::function<void()> then);
   // What the cache has of the dataset goes aside, or, if there is no room for both, is removed; then it is fetched, all
   // ranks, each byte verified, from the prefix, or else from the folder that is redundant itself. `then` runs on the
-  // strand, not within this call. REQUIRES: described, and one of these is in reach.
+  // strand, not within this call. A client waits for it. REQUIRES: described, and one of these is in reach.
   using Then = std::function<void(const FetchResult&)>;
-  void Refetch(const DatasetPtr& dataset, Then then);
+  void Refetch(const DatasetPtr& dataset, Then then) { Refetch(dataset, /*waited_for=*/true, std::move(then)); }
 
   // SCR's own copies that lie here: nothing is fetched under their numbers.
   void ScrsAre(std::set<DatasetId> ids) { scrs_ = std::move(ids); }
@@ -167,6 +167,7 @@ class RunCache {
   enum class DamagedCopy : std::uint8_t { kStays, kGoes };
   // It stays if there is room for both, and nothing whole goes for that but what is beyond cache.keep.
   absl::StatusOr<DamagedCopy> ReserveForRefetch(const DatasetPtr& dataset);
+  void Refetch(const DatasetPtr& dataset, bool waited_for, Then then);
   void ClearPlace(const DatasetPtr& dataset, DamagedCopy copy);
   void Fetch(const DatasetPtr& dataset);
   bool ComesFromFolder(const Dataset& dataset) const;
@@ -184,8 +185,14 @@ class RunCache {
   std::optional<SteadyTime> idle_since_;  // no sessions
   std::set<DatasetId> to_refetch_;
   std::set<DatasetId> scrs_;
-  std::map<DatasetId, std::vector<Then>> refetching_;  // whom to tell
-  TransferProgress fetching_;                          // of all of them together
+  struct Refetching {
+    std::vector<Then> tell;
+    bool waited_for = false;
+  };
+  std::map<DatasetId, Refetching> refetching_;
+  // Of all of them together: while a client waits for one of them, none gives way to what others capture.
+  TransferProgress fetching_;
+  Throttle throttle_{0, context_.transfers->background()};
 };
 
 }  // namespace cairn

@@ -85,7 +85,8 @@ class ThreadedCoreImpl final : public ThreadedCore {
     core_.reset();
   }
 
-  absl::Status Open(const Config& config, Disk& cache_disk, Disk& prefix_disk, std::shared_ptr<Deposits> deposits) {
+  absl::Status Open(const Config& config, Disk& cache_disk, Disk& prefix_disk, std::shared_ptr<Deposits> deposits,
+                    std::shared_ptr<BackgroundBudget> background) {
     const Environment environment{
         .loop = *loop_,
         .pools = {.work = *work_,
@@ -108,6 +109,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
               return ProbeCacheDisk(FolderOfDevice(cache), path, turn, stop);
             },
         .deposits = std::move(deposits),
+        .background = std::move(background),
     };
     CAIRN_ASSIGN_OR_RETURN(core_, Core::Start(config, environment));
     return absl::OkStatus();
@@ -152,11 +154,11 @@ class ThreadedCoreImpl final : public ThreadedCore {
 
 absl::StatusOr<std::unique_ptr<ThreadedCore>> ThreadedCore::Start(Config config, Disk& cache_disk, Disk& prefix_disk,
                                                                   Clocks clocks, const Arbiters& arbiters,
-                                                                  PeerAccess* peers,
-                                                                  std::shared_ptr<Deposits> deposits) {
+                                                                  PeerAccess* peers, std::shared_ptr<Deposits> deposits,
+                                                                  std::shared_ptr<BackgroundBudget> background) {
   config = WithMachine(std::move(config));
   auto threaded = std::make_unique<ThreadedCoreImpl>(config, std::move(clocks), arbiters, peers);
-  CAIRN_RETURN_IF_ERROR(threaded->Open(config, cache_disk, prefix_disk, std::move(deposits)));
+  CAIRN_RETURN_IF_ERROR(threaded->Open(config, cache_disk, prefix_disk, std::move(deposits), std::move(background)));
   return threaded;
 }
 

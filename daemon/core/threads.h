@@ -20,12 +20,13 @@ class ThreadedCore {
  public:
   // `threads` and `image.bytes_max` that are 0 are taken from the machine. The disks are borrowed. A clock that is not
   // given is the system's; timers always go by that one. `arbiters` and `peers` (null: no links to other nodes) are
-  // borrowed. `deposits`: as Environment's. Errors: as Core::Start.
+  // borrowed. `deposits`, `background`: as Environment's. Errors: as Core::Start.
   static absl::StatusOr<std::unique_ptr<ThreadedCore>> Start(Config config, Disk& cache_disk, Disk& prefix_disk,
                                                              Clocks clocks = {},
                                                              const Arbiters& arbiters = PrefixArbiters(),
                                                              PeerAccess* peers = nullptr,
-                                                             std::shared_ptr<Deposits> deposits = nullptr);
+                                                             std::shared_ptr<Deposits> deposits = nullptr,
+                                                             std::shared_ptr<BackgroundBudget> background = nullptr);
   // Stop, and waits however long it takes.
   virtual ~ThreadedCore() = default;
 

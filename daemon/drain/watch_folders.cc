@@ -99,9 +99,11 @@ class FolderLog {
 
 // Shared with its thread, which may be left behind.
 struct WatchFolders::Watch {
-  explicit Watch(const DrainFolder& what) : folder(what) {}
+  Watch(const DrainFolder& what, std::shared_ptr<BackgroundBudget> counted)
+      : folder(what), background(std::move(counted)) {}
 
   const DrainFolder folder;
+  const std::shared_ptr<BackgroundBudget> background;
   std::atomic<bool> stop{false};
   FolderState state;
   absl::Mutex mutex;
@@ -113,6 +115,7 @@ struct WatchFolders::Watch {
     const auto disk = MakePosixDisk({.engine = {.may_hang = true}});
     FolderLog log(folder.from);
     DrainWatchOptions options = OptionsOf(folder);
+    options.drain.background = background;
     options.drain.progress = &state.progress();
     options.passed = [&](const DrainReport& report) {
       state.Passed(report);
@@ -150,8 +153,9 @@ WatchFolders::~WatchFolders() {
 }
 
 // `after`: the one before, of the same folder: it has the target's lock until it has ended.
-std::shared_ptr<WatchFolders::Watch> WatchFolders::Begin(const DrainFolder& folder, std::shared_ptr<Watch> after) {
-  auto watch = std::make_shared<Watch>(folder);
+std::shared_ptr<WatchFolders::Watch> WatchFolders::Begin(const DrainFolder& folder,
+                                                         std::shared_ptr<Watch> after) const {
+  auto watch = std::make_shared<Watch>(folder, background_);
   std::thread([watch, after = std::move(after)]() mutable {
     const absl::Status ran = Caught([&] {
       while (after && !watch->stop && !after->WaitForEnd(SteadyNow() + std::chrono::milliseconds(100))) {

@@ -137,7 +137,7 @@ TEST_F(UnitsTest, EachWorkerIsInAControlGroupOfItsOwnAsTheMachineHasThem) {
 }
 
 TEST_F(UnitsTest, AReloadReachesAllAndAStopInTheMiddleOfAFlushIsInOrder) {
-  Settings("[flush]\nbandwidth = \"2MB/s\"\nbeside_captures = \"2MB/s\"\n");
+  Settings("[flush]\nbandwidth = \"2MB/s\"\n[background]\nbeside_captures = \"2MB/s\"\n");
   Must("systemctl start cairnd");
   const Ending client = Client("alice", {"--mib", "24", "--steps", "1"})->Wait();
   EXPECT_EQ(client.exit_code, 0) << client.output;

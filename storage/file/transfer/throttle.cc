@@ -1,11 +1,13 @@
+#include "storage/file/transfer/throttle.h"
+
 #include <absl/synchronization/mutex.h>
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "storage/base/check.h"
 #include "storage/base/clock.h"
-#include "storage/file/transfer/transfer.h"
 
 namespace cairn {
 namespace {
@@ -25,54 +27,31 @@ std::int64_t Cost(std::uint64_t bytes, std::uint64_t bytes_per_s) {
 
 }  // namespace
 
-std::uint64_t Throttle::Rate() const {
-  if (urgent_ == 0 || when_urgent_ == 0) return limit_;
-  return limit_ == 0 ? when_urgent_ : std::min(limit_, when_urgent_);
-}
-
 // What still has to go goes at the new rate.
-void Throttle::RateChanged(std::uint64_t before) {
+void Throttle::SetLimit(std::uint64_t bytes_per_s) {
+  const absl::MutexLock lock(&mutex_);
+  const std::uint64_t before = std::exchange(limit_, bytes_per_s);
   const std::int64_t now = NowNs();
-  const std::uint64_t rate = Rate();
-  if (before == 0 || rate == 0 || rate == before || free_at_ns_ <= now) return;
-  const double scale = static_cast<double>(before) / static_cast<double>(rate);
+  if (before == 0 || limit_ == 0 || limit_ == before || free_at_ns_ <= now) return;
+  const double scale = static_cast<double>(before) / static_cast<double>(limit_);
   free_at_ns_ = now + static_cast<std::int64_t>(std::min(static_cast<double>(free_at_ns_ - now) * scale, 1e18));
 }
 
-void Throttle::SetLimit(std::uint64_t bytes_per_s, std::uint64_t when_urgent) {
-  const absl::MutexLock lock(&mutex_);
-  const std::uint64_t before = Rate();
-  limit_ = bytes_per_s;
-  when_urgent_ = when_urgent;
-  RateChanged(before);
+bool Throttle::Take(std::uint64_t bytes, const std::atomic<bool>& stop, const std::atomic<bool>* waited_for) {
+  if (!TakeHere(bytes, stop, nullptr)) return false;
+  return background_ == nullptr || background_->bucket_.TakeHere(bytes, stop, waited_for);
 }
 
-void Throttle::UrgentBegan() {
-  const absl::MutexLock lock(&mutex_);
-  const std::uint64_t before = Rate();
-  ++urgent_;
-  RateChanged(before);
-}
-
-void Throttle::UrgentEnded() {
-  const absl::MutexLock lock(&mutex_);
-  const std::uint64_t before = Rate();
-  CAIRN_CHECK(urgent_ > 0);
-  --urgent_;
-  RateChanged(before);
-}
-
-bool Throttle::Take(std::uint64_t bytes, const std::atomic<bool>& stop) {
+bool Throttle::TakeHere(std::uint64_t bytes, const std::atomic<bool>& stop, const std::atomic<bool>* skip) {
   for (;;) {
     std::int64_t wait_ns = 0;
     {
       const absl::MutexLock lock(&mutex_);
       if (stop) return false;
-      const std::uint64_t rate = Rate();
-      if (rate == 0) return true;
+      if (limit_ == 0 || (skip != nullptr && *skip)) return true;
       const std::int64_t now = NowNs();
       if (free_at_ns_ <= now) {
-        free_at_ns_ = std::max(free_at_ns_, now - kLookNs) + Cost(bytes, rate);
+        free_at_ns_ = std::max(free_at_ns_, now - kLookNs) + Cost(bytes, limit_);
         return true;
       }
       wait_ns = std::min(free_at_ns_ - now, kLookNs);
@@ -81,11 +60,23 @@ bool Throttle::Take(std::uint64_t bytes, const std::atomic<bool>& stop) {
   }
 }
 
-bool TakeBandwidth(Throttle& throttle, std::uint64_t bytes, TransferProgress& progress) {
-  ++progress.throttled;
-  const bool taken = throttle.Take(bytes, progress.stop);
-  --progress.throttled;
-  return taken;
+void BackgroundBudget::SetLimit(std::uint64_t bytes_per_s) {
+  const absl::MutexLock lock(&mutex_);
+  limit_ = bytes_per_s;
+  Apply();
+}
+
+void BackgroundBudget::UrgentBegan() {
+  const absl::MutexLock lock(&mutex_);
+  ++urgent_;
+  Apply();
+}
+
+void BackgroundBudget::UrgentEnded() {
+  const absl::MutexLock lock(&mutex_);
+  CAIRN_CHECK(urgent_ > 0);
+  --urgent_;
+  Apply();
 }
 
 }  // namespace cairn

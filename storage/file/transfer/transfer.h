@@ -4,10 +4,8 @@
 #ifndef CAIRN_STORAGE_FILE_TRANSFER_TRANSFER_H_
 #define CAIRN_STORAGE_FILE_TRANSFER_TRANSFER_H_
 
-#include <absl/base/thread_annotations.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-#include <absl/synchronization/mutex.h>
 
 #include <atomic>
 #include <cstdint>
@@ -16,37 +14,16 @@
 #include <vector>
 
 #include "proto/catalogue.pb.h"
+#include "storage/file/transfer/throttle.h"
 #include "storage/io/disk.h"
 
 namespace cairn {
-
-// A limit in bytes per second shared by all that use it; 0: none. Thread-safe.
-class Throttle {
- public:
-  explicit Throttle(std::uint64_t bytes_per_s, std::uint64_t when_urgent = 0)
-      : limit_(bytes_per_s), when_urgent_(when_urgent) {}
-  // `when_urgent`: the limit while something more urgent uses the same disk and the same memory; 0: the same.
-  void SetLimit(std::uint64_t bytes_per_s, std::uint64_t when_urgent = 0);
-  void UrgentBegan();
-  void UrgentEnded();  // one of those that began
-  // Waits until `bytes` more may go; false: `stop` was set (looked at at least every 50 ms).
-  bool Take(std::uint64_t bytes, const std::atomic<bool>& stop);
-
- private:
-  std::uint64_t Rate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RateChanged(std::uint64_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  absl::Mutex mutex_;
-  std::uint64_t limit_ ABSL_GUARDED_BY(mutex_), when_urgent_ ABSL_GUARDED_BY(mutex_);
-  std::uint32_t urgent_ ABSL_GUARDED_BY(mutex_) = 0;  // under way
-  // Monotonic: when all bytes taken so far have gone at that rate.
-  std::int64_t free_at_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-};
 
 struct TransferProgress {
   std::atomic<std::uint64_t> bytes_done{0};
   std::atomic<std::uint64_t> compared{0};   // bytes that were there before and may count as done
   std::atomic<std::uint32_t> throttled{0};  // so many of its files wait for their share of the bandwidth
+  std::atomic<bool> waited_for{false};      // set by the owner: it does not give way to what is more urgent any more
   std::atomic<bool> stop{false};            // set by the owner: the copy ends with kCancelled at the next piece
 
   // Has it got on since `seen` was what this has set? It has, too, while it waits for bandwidth: that is no hang.
@@ -57,7 +34,12 @@ struct TransferProgress {
 };
 
 // Throttle::Take for a transfer, which is `throttled` meanwhile.
-bool TakeBandwidth(Throttle& throttle, std::uint64_t bytes, TransferProgress& progress);
+inline bool TakeBandwidth(Throttle& throttle, std::uint64_t bytes, TransferProgress& progress) {
+  ++progress.throttled;
+  const bool taken = throttle.Take(bytes, progress.stop, &progress.waited_for);
+  --progress.throttled;
+  return taken;
+}
 
 struct CopyJob {
   std::string from;                             // absolute

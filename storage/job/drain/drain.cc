@@ -60,7 +60,7 @@ class DrainImpl final : public Drain {
       : disk_(disk),
         options_(options),
         progress_(options.progress != nullptr ? *options.progress : own_progress_),
-        throttle_(options.bytes_per_s),
+        throttle_(options.bytes_per_s, options.background),
         completeness_({.settle_ms = options.settle_ms, .marker = options.marker}) {}
   ~DrainImpl() override { progress_.open = false; }
 

@@ -24,6 +24,7 @@
 #include <optional>
 #include <string>
 
+#include "storage/file/transfer/throttle.h"
 #include "storage/io/disk.h"
 #include "storage/io/tree.h"
 #include "storage/job/drain/report.h"
@@ -45,6 +46,7 @@ struct DrainOptions {
   bool dry_run = false;
   std::size_t parallel = 4;              // files, or windows of a large one, in flight
   std::uint64_t bytes_per_s = 0;         // 0: no limit
+  std::shared_ptr<BackgroundBudget> background = {};  // what is copied counts there, too; null: nowhere
   std::function<void()> on_thread = {};  // called at the beginning of each thread of the drain
   DrainProgress* progress = nullptr;     // where it tells how far it is; outlives the drain. Null: in one of its own
   // For tests: what stands between the drain and the two trees.

@@ -49,8 +49,7 @@ class ByHand {
   const std::shared_ptr<Deposits> deposits_;
   std::uint64_t last_random_ = 0;
   Warnings warnings_;
-  Throttle yielding_{0};
-  Transfers transfers_{yielding_};
+  Transfers transfers_{std::make_shared<BackgroundBudget>(0)};
 
  public:
   Context context{

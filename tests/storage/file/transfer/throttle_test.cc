@@ -4,8 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <thread>
 
+#include "storage/base/clock.h"
+#include "storage/file/transfer/throttle.h"
 #include "storage/file/transfer/transfer.h"
 
 namespace cairn {
@@ -55,32 +59,87 @@ TEST(ThrottleTest, AHigherLimitShortensTheWait) {
   EXPECT_TRUE(throttle.Take(1, stop));  // a millisecond at that one
 }
 
-TEST(ThrottleTest, WhatIsUrgentGoesFirstAndItsEndIsFelt) {
-  Throttle throttle(0, 1);
-  std::atomic<bool> stop{false};
-  EXPECT_TRUE(throttle.Take(1 << 20, stop)) << "without a limit";
-  throttle.UrgentBegan();
-  throttle.UrgentBegan();
-  EXPECT_TRUE(throttle.Take(1 << 20, stop));  // twelve days at this rate
-  std::atomic<bool> taken{false};
-  std::thread waiting([&] { taken = throttle.Take(1, stop); });
-  throttle.UrgentEnded();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_FALSE(taken) << "one is still under way";
-  throttle.UrgentEnded();
-  waiting.join();
-  EXPECT_TRUE(taken);
+// Time that stands still but for what waits: a wait tells how long it was.
+class BackgroundBudgetTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kRate = 1'000'000;
+  // How long all that has gone so far had to wait.
+  std::chrono::milliseconds waited() const { return std::chrono::duration_cast<std::chrono::milliseconds>(waited_); }
+  bool Take(Throttle& throttle, std::uint64_t bytes, const std::atomic<bool>* waited_for = nullptr) {
+    return throttle.Take(bytes, stop_, waited_for);
+  }
+
+  const std::shared_ptr<BackgroundBudget> budget_ = std::make_shared<BackgroundBudget>(kRate);
+  std::function<void()> in_a_wait_ = [] {};
+
+ private:
+  std::chrono::nanoseconds waited_{0};
+  std::atomic<bool> stop_{false};
+  const ScopedClock clock_{
+      {.wall = nullptr,
+       .steady = [this] { return std::chrono::steady_clock::time_point(std::chrono::hours(1) + waited_); },
+       .sleep =
+           [this](std::chrono::nanoseconds time) {
+             waited_ += time;
+             in_a_wait_();
+           }}};
+};
+
+TEST_F(BackgroundBudgetTest, CountsOnlyWhileSomethingUrgentGoesOn) {
+  Throttle copies(0, budget_);
+  EXPECT_TRUE(Take(copies, 100 * kRate));
+  EXPECT_EQ(waited().count(), 0);
+  budget_->UrgentBegan();
+  budget_->UrgentBegan();
+  for (int i = 0; i < 11; ++i) EXPECT_TRUE(Take(copies, kRate));  // the last one is paid for by the next
+  EXPECT_NEAR(static_cast<double>(waited().count()), 10'000, 100);
+  budget_->UrgentEnded();  // one is still under way
+  EXPECT_TRUE(Take(copies, kRate));
+  EXPECT_NEAR(static_cast<double>(waited().count()), 11'000, 100);
+  budget_->UrgentEnded();
+  EXPECT_TRUE(Take(copies, 100 * kRate));
+  EXPECT_NEAR(static_cast<double>(waited().count()), 11'000, 100);
 }
 
-TEST(ThrottleTest, WhatIsUrgentDoesNotRaiseTheLimit) {
-  Throttle throttle(1, 1 << 30);
-  std::atomic<bool> stop{false};
-  throttle.UrgentBegan();
-  EXPECT_TRUE(throttle.Take(1 << 20, stop));  // twelve days at this rate
-  std::thread waiting([&] { EXPECT_FALSE(throttle.Take(1, stop)); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  stop = true;
-  waiting.join();
+TEST_F(BackgroundBudgetTest, IsOneForAllAndRaisesNoLimitOfTheirOwn) {
+  Throttle one(0, budget_), another(0, budget_), slow(kRate / 10, budget_);
+  budget_->UrgentBegan();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(Take(one, kRate));
+    EXPECT_TRUE(Take(another, kRate));
+  }
+  EXPECT_NEAR(static_cast<double>(waited().count()), 9'000, 100);
+  EXPECT_TRUE(Take(slow, kRate));
+  EXPECT_TRUE(Take(slow, kRate));
+  EXPECT_NEAR(static_cast<double>(waited().count()), 9'000 + 11'000, 1100);
+  budget_->UrgentEnded();
+}
+
+TEST_F(BackgroundBudgetTest, WhatAClientWaitsForGoesOnAtOnce) {
+  Throttle copies(0, budget_);
+  std::atomic<bool> waited_for{false};
+  budget_->UrgentBegan();
+  EXPECT_TRUE(Take(copies, 3600 * kRate, &waited_for));  // paid for by the next, for an hour
+  in_a_wait_ = [&] { waited_for = waited() >= std::chrono::seconds(2); };
+  EXPECT_TRUE(Take(copies, kRate, &waited_for));
+  EXPECT_LT(waited(), std::chrono::milliseconds(2100));
+  EXPECT_TRUE(Take(copies, 3600 * kRate, &waited_for));
+  EXPECT_LT(waited(), std::chrono::milliseconds(2100));
+  budget_->UrgentEnded();
+}
+
+TEST_F(BackgroundBudgetTest, AnotherLimitIsFeltAtOnceAndNoneIsNone) {
+  Throttle copies(0, budget_);
+  budget_->UrgentBegan();
+  EXPECT_TRUE(Take(copies, 3600 * kRate));
+  budget_->SetLimit(3600 * kRate);
+  EXPECT_TRUE(Take(copies, 1));
+  EXPECT_LE(waited(), std::chrono::milliseconds(1000));
+  budget_->SetLimit(0);
+  EXPECT_TRUE(Take(copies, UINT64_MAX));
+  EXPECT_TRUE(Take(copies, UINT64_MAX));
+  EXPECT_LE(waited(), std::chrono::milliseconds(1000));
+  budget_->UrgentEnded();
 }
 
 }  // namespace
