@@ -55,8 +55,10 @@ std::optional<milliseconds> WatchdogOf(const Surroundings& surroundings) {
 void SetLimits(const Config::Supervision& settings, Supervisor::Options* options) {
   options->limits = {.memory_bytes = MemoryOfThisProcess() / 100 * settings.memory_percent,
                      .cpu_weight = settings.cpu_weight,
+                     .io_weight = settings.io_weight,
                      .tasks_max = settings.tasks_max};
-  const bool limited = settings.memory_percent != 0 || settings.cpu_weight != 100 || settings.tasks_max != 0;
+  const bool limited = settings.memory_percent != 0 || settings.cpu_weight != 100 || settings.io_weight != 100 ||
+                       settings.tasks_max != 0;
   if (!limited || settings.cgroup == "off") return;
   std::stringstream own;
   own << std::ifstream("/proc/self/cgroup").rdbuf();
@@ -65,6 +67,9 @@ void SetLimits(const Config::Supervision& settings, Supervisor::Options* options
   if (groups.ok()) {
     options->groups = *std::move(groups);
     spdlog::info("workers are limited by control groups: {}", options->groups.Describe());
+    if (settings.io_weight != 100 && !options->groups.weighs_io()) {
+      spdlog::warn("supervisor.io_weight has no effect: the control groups have no controller for disks");
+    }
   } else {
     spdlog::warn("workers are not limited by control groups: {}", MessageOf(groups.status()));
   }

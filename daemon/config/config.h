@@ -118,6 +118,7 @@ struct Config {
     std::uint32_t memory_percent = 0;  // of the machine's, for each worker; 0: no limit
     std::uint32_t cpu_weight = 100;    // of each worker; 100 is what others have
     std::uint32_t tasks_max = 0;       // processes and threads of each worker; 0: no limit
+    std::uint32_t io_weight = 100;     // the same
     std::uint32_t shares = 4;          // the cache and the memory for images are divided into so many (shares.h)
     std::string shares_of;             // "alice=10,bob=2": users with more than one
     std::uint32_t projects = 0;        // a user's project for the kernel's quota: this plus the uid; 0: no quota

@@ -287,6 +287,10 @@ const Field kFields[] = {
     {"supervisor.shares", kNumber,
      "the cache's file system, less cache.reserve, and 25 % of the memory, for images, are divided into so many "
      "shares; each user's worker has one of each; 1: where a job has the node to itself; more where more users are on "
+    {"supervisor.io_weight", kNumber,
+     "share of each worker where a disk is short, if the kernel shares it by weights (BFQ, or a cost model of the "
+     "disk); 100 is what others have",
+     CAIRN_U32_(supervisor.io_weight), 1, 10000},
      "it "
      "at a time",
      CAIRN_U32_(supervisor.shares), 1, 65536},

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint32_t kWeightOfOthers = 100;   // cpu.weight of version 2
 constexpr std::uint32_t kSharesOfOthers = 1024;  // cpu.shares of version 1
+constexpr std::uint32_t kWeightMax = 10'000, kBfqWeightMax = 1000;
 
 absl::Status Write(const std::string& path, const std::string& text) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -56,6 +57,25 @@ void Keep(absl::Status* first, const absl::Status& status) {
   if (first->ok()) *first = status;
 }
 
+// As service managers do: 1..100 is the same, 100..10000 becomes 100..1000.
+std::uint32_t BfqWeight(std::uint32_t weight) {
+  if (weight <= kWeightOfOthers) return weight;
+  return kWeightOfOthers +
+         (weight - kWeightOfOthers) * (kBfqWeightMax - kWeightOfOthers) / (kWeightMax - kWeightOfOthers);
+}
+
+// Which files there are depends on how the kernel was built, and on the schedulers of the disks: one that works is
+// enough, and if there is none all weigh the same.
+absl::Status WeighIo(const std::string& group, bool v2, std::uint32_t weight) {
+  const std::uint32_t clamped = std::clamp(weight, 1u, kWeightMax);
+  const std::string bfq = fmt::format("{}", BfqWeight(clamped));
+  const absl::Status by_bfq = Write(group + (v2 ? "/io.bfq.weight" : "/blkio.bfq.weight"), bfq);
+  const absl::Status other = v2 ? Write(group + "/io.weight", fmt::format("default {}", clamped))
+                                : Write(group + "/blkio.weight", fmt::format("{}", std::max(10u, BfqWeight(clamped))));
+  if (by_bfq.ok() || other.ok() || weight == kWeightOfOthers) return absl::OkStatus();
+  return Unavailable("{}; {}", MessageOf(other), MessageOf(by_bfq));
+}
+
 }  // namespace
 
 absl::StatusOr<WorkerGroups> WorkerGroups::Open(const std::string& root, std::string_view own,
@@ -74,8 +94,8 @@ absl::StatusOr<WorkerGroups> WorkerGroups::Open(const std::string& root, std::st
     };
     if (tree.v2) {
       tree.folder = root + group;
-    } else if (has("memory") || has("cpu") || has("pids")) {
-      tree.memory = has("memory"), tree.cpu = has("cpu"), tree.tasks = has("pids");
+    } else if (has("memory") || has("cpu") || has("pids") || has("blkio")) {
+      tree.memory = has("memory"), tree.cpu = has("cpu"), tree.tasks = has("pids"), tree.io = has("blkio");
       tree.folder = fmt::format("{}/{}{}", root, controllers.substr(1, controllers.size() - 2), group);
     } else {
       continue;
@@ -84,8 +104,8 @@ absl::StatusOr<WorkerGroups> WorkerGroups::Open(const std::string& root, std::st
     if (tree.v2) {
       const std::string words = ReadWords(tree.folder + "/cgroup.controllers");
       std::string enable;
-      const std::array<std::pair<const char*, bool*>, 3> wanted{
-          {{"memory", &tree.memory}, {"cpu", &tree.cpu}, {"pids", &tree.tasks}}};
+      const std::array<std::pair<const char*, bool*>, 4> wanted{
+          {{"memory", &tree.memory}, {"cpu", &tree.cpu}, {"pids", &tree.tasks}, {"io", &tree.io}}};
       for (const auto& [name, there] : wanted) {
         *there = words.find(fmt::format(" {} ", name)) != std::string::npos;
         if (*there) enable += fmt::format("{}+{}", enable.empty() ? "" : " ", name);
@@ -115,10 +135,15 @@ absl::StatusOr<WorkerGroups> WorkerGroups::Open(const std::string& root, std::st
 std::string WorkerGroups::Describe() const {
   std::string text;
   for (const Tree& tree : trees_) {
-    text += fmt::format("{}version {} below {}:{}{}{}", text.empty() ? "" : "; ", tree.v2 ? 2 : 1, tree.folder,
-                        tree.memory ? " memory" : "", tree.cpu ? " cpu" : "", tree.tasks ? " pids" : "");
+    text += fmt::format("{}version {} below {}:{}{}{}{}", text.empty() ? "" : "; ", tree.v2 ? 2 : 1, tree.folder,
+                        tree.memory ? " memory" : "", tree.cpu ? " cpu" : "", tree.tasks ? " pids" : "",
+                        tree.io ? " io" : "");
   }
   return text.empty() ? "none" : text;
+}
+
+bool WorkerGroups::weighs_io() const {
+  return std::ranges::any_of(trees_, &Tree::io);
 }
 
 absl::Status WorkerGroups::Enter(uid_t user, const WorkerLimits& limits, pid_t pid) const {
@@ -137,6 +162,7 @@ absl::Status WorkerGroups::Enter(uid_t user, const WorkerLimits& limits, pid_t p
     if (tree.cpu && !tree.v2) {
       set("/cpu.shares", fmt::format("{}", std::max(2u, weight * kSharesOfOthers / kWeightOfOthers)));
     }
+    if (tree.io) Keep(&first, WeighIo(group, tree.v2, limits.io_weight));
     if (tree.tasks) set("/pids.max", or_none(limits.tasks_max, "max"));
     set("/cgroup.procs", fmt::format("{}", pid));
   }

@@ -17,6 +17,7 @@ namespace cairn {
 struct WorkerLimits {
   std::uint64_t memory_bytes = 0;  // 0: no limit
   std::uint32_t cpu_weight = 100;  // 1..10000; 100 is what everybody else has
+  std::uint32_t io_weight = 100;   // the same, of disks; where the kernel does not share them by weights: as many
   std::uint32_t tasks_max = 0;     // processes and threads; 0: no limit
 };
 
@@ -35,8 +36,10 @@ class WorkerGroups {
   bool there() const { return !trees_.empty(); }
   // The version, the parents, and what is limited: for the log.
   std::string Describe() const;
+  bool weighs_io() const;  // there is a controller for that
   // Makes the user's group and sets its limits, then puts process `pid` there.
-  //   kUnavailable  a file cannot be written: the message names it. What can be limited is.
+  //   kUnavailable  a file cannot be written, or no group of the kernel's has io_weight, which is not 100: the message
+  //                 names it. What can be limited is.
   absl::Status Enter(uid_t user, const WorkerLimits& limits, pid_t pid) const;
   // Once the last process of the group has gone; before that it does nothing.
   void Remove(uid_t user) const;
@@ -45,7 +48,7 @@ class WorkerGroups {
   struct Tree {
     bool v2 = false;
     std::string folder;  // the parent
-    bool memory = false, cpu = false, tasks = false;
+    bool memory = false, cpu = false, tasks = false, io = false;
   };
   std::vector<Tree> trees_;
 };

@@ -31,26 +31,29 @@ using ::testing::HasSubstr;
 
 using GroupsTest = PartsTest;
 
-constexpr WorkerLimits kLimits{.memory_bytes = 1 << 30, .cpu_weight = 50, .tasks_max = 400};
+constexpr WorkerLimits kLimits{.memory_bytes = 1 << 30, .cpu_weight = 50, .io_weight = 1090, .tasks_max = 400};
 
 TEST_F(GroupsTest, Version2) {
   Write("system.slice/cairnd.service/cgroup.controllers", "cpuset cpu io memory pids\n");
   Write("system.slice/cairnd.service/cgroup.subtree_control");
   Write("system.slice/cairnd.service/supervisor/cgroup.procs");
-  for (const char* file : {"memory.max", "cpu.weight", "pids.max", "cgroup.procs"}) {
+  for (const char* file : {"memory.max", "cpu.weight", "io.weight", "io.bfq.weight", "pids.max", "cgroup.procs"}) {
     Write(std::string("system.slice/cairnd.service/user-7/") + file);
   }
   const auto groups = WorkerGroups::Open(folder_, "0::/system.slice/cairnd.service\n", "", 42);
   ASSERT_TRUE(groups.ok()) << groups.status();
   EXPECT_TRUE(groups->there());
   EXPECT_THAT(groups->Describe(),
-              HasSubstr("version 2 below " + folder_ + "/system.slice/cairnd.service: memory cpu pids"));
+              HasSubstr("version 2 below " + folder_ + "/system.slice/cairnd.service: memory cpu pids io"));
+  EXPECT_TRUE(groups->weighs_io());
   const std::string at = "system.slice/cairnd.service/";
   EXPECT_EQ(Read(at + "supervisor/cgroup.procs"), "42");
-  EXPECT_EQ(Read(at + "cgroup.subtree_control"), "+memory +cpu +pids");
+  EXPECT_EQ(Read(at + "cgroup.subtree_control"), "+memory +cpu +pids +io");
   EXPECT_TRUE(groups->Enter(7, kLimits, 43).ok());
   EXPECT_EQ(Read(at + "user-7/memory.max"), "1073741824");
   EXPECT_EQ(Read(at + "user-7/cpu.weight"), "50");
+  EXPECT_EQ(Read(at + "user-7/io.weight"), "default 1090");
+  EXPECT_EQ(Read(at + "user-7/io.bfq.weight"), "190");
   EXPECT_EQ(Read(at + "user-7/pids.max"), "400");
   EXPECT_EQ(Read(at + "user-7/cgroup.procs"), "43");
   EXPECT_TRUE(groups->Enter(7, {.memory_bytes = 0, .cpu_weight = 100, .tasks_max = 0}, 43).ok());
@@ -72,6 +75,21 @@ TEST_F(GroupsTest, Version1) {
   EXPECT_EQ(Read("memory/cairn/user-7/memory.limit_in_bytes"), "1073741824");
   EXPECT_EQ(Read("memory/cairn/user-7/cgroup.procs"), "43");
   EXPECT_EQ(Read("cpu,cpuacct/cairn/user-7/cpu.shares"), "512");
+}
+
+TEST_F(GroupsTest, AKernelThatSharesNoDiskByWeightsIsToldOfOnlyIfOneIsWanted) {
+  Write("a/cgroup.controllers", "io\n");
+  for (const char* file : {"a/cgroup.subtree_control", "a/supervisor/cgroup.procs", "a/user-7/cgroup.procs"})
+    Write(file);
+  const auto groups = WorkerGroups::Open(folder_, "0::/a\n", "", 42);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_TRUE(groups->Enter(7, {}, 43).ok());
+  const absl::Status entered = groups->Enter(7, {.io_weight = 50}, 43);
+  EXPECT_THAT(std::string(MessageOf(entered)), HasSubstr("/io.weight: "));
+  EXPECT_EQ(Read("a/user-7/cgroup.procs"), "43") << "what can be limited is";
+  Write("a/user-7/io.bfq.weight");
+  EXPECT_TRUE(groups->Enter(7, {.io_weight = 50}, 43).ok());
+  EXPECT_EQ(Read("a/user-7/io.bfq.weight"), "50");
 }
 
 TEST_F(GroupsTest, WithoutGroupsNothingIsLimited) {
