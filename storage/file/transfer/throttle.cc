@@ -28,30 +28,27 @@ std::int64_t Cost(std::uint64_t bytes, std::uint64_t bytes_per_s) {
 }  // namespace
 
 // What still has to go goes at the new rate.
-void Throttle::SetLimit(std::uint64_t bytes_per_s) {
-  const absl::MutexLock lock(&mutex_);
-  const std::uint64_t before = std::exchange(limit_, bytes_per_s);
-  const std::int64_t now = NowNs();
-  if (before == 0 || limit_ == 0 || limit_ == before || free_at_ns_ <= now) return;
-  const double scale = static_cast<double>(before) / static_cast<double>(limit_);
-  free_at_ns_ = now + static_cast<std::int64_t>(std::min(static_cast<double>(free_at_ns_ - now) * scale, 1e18));
+void TokenBucket::GoAt(std::uint64_t bytes_per_s, std::int64_t now_ns) {
+  const std::uint64_t before = std::exchange(rate_, bytes_per_s);
+  if (before == 0 || before == rate_ || free_at_ns_ <= now_ns) return;
+  const double scale = static_cast<double>(before) / static_cast<double>(rate_);
+  const double left_ns = static_cast<double>(free_at_ns_ - now_ns) * scale;
+  free_at_ns_ = now_ns + static_cast<std::int64_t>(std::min(left_ns, 1e18));
 }
 
-bool Throttle::Take(std::uint64_t bytes, const std::atomic<bool>& stop, const std::atomic<bool>* waited_for) {
-  if (!TakeHere(bytes, stop, nullptr)) return false;
-  return background_ == nullptr || background_->bucket_.TakeHere(bytes, stop, waited_for);
-}
-
-bool Throttle::TakeHere(std::uint64_t bytes, const std::atomic<bool>& stop, const std::atomic<bool>* skip) {
+bool TokenBucket::Take(std::uint64_t bytes, const Limit& limit, const std::atomic<bool>& stop,
+                       const std::atomic<bool>* skip) {
   for (;;) {
+    if (stop) return false;
+    const std::uint64_t rate = limit();
+    if (rate == 0 || (skip != nullptr && *skip)) return true;
     std::int64_t wait_ns = 0;
     {
       const absl::MutexLock lock(&mutex_);
-      if (stop) return false;
-      if (limit_ == 0 || (skip != nullptr && *skip)) return true;
       const std::int64_t now = NowNs();
+      GoAt(rate, now);
       if (free_at_ns_ <= now) {
-        free_at_ns_ = std::max(free_at_ns_, now - kLookNs) + Cost(bytes, limit_);
+        free_at_ns_ = std::max(free_at_ns_, now - kLookNs) + Cost(bytes, rate);
         return true;
       }
       wait_ns = std::min(free_at_ns_ - now, kLookNs);
@@ -60,23 +57,20 @@ bool Throttle::TakeHere(std::uint64_t bytes, const std::atomic<bool>& stop, cons
   }
 }
 
-void BackgroundBudget::SetLimit(std::uint64_t bytes_per_s) {
-  const absl::MutexLock lock(&mutex_);
-  limit_ = bytes_per_s;
-  Apply();
-}
-
-void BackgroundBudget::UrgentBegan() {
-  const absl::MutexLock lock(&mutex_);
-  ++urgent_;
-  Apply();
-}
-
 void BackgroundBudget::UrgentEnded() {
-  const absl::MutexLock lock(&mutex_);
   CAIRN_CHECK(urgent_ > 0);
   --urgent_;
-  Apply();
+}
+
+bool BackgroundBudget::Take(std::uint64_t bytes, const std::atomic<bool>& stop, const std::atomic<bool>* waited_for) {
+  return bucket_.Take(
+      bytes, [this] { return urgent_ > 0 ? limit_.load() : 0; }, stop, waited_for);
+}
+
+bool Throttle::Take(std::uint64_t bytes, const std::atomic<bool>& stop, const std::atomic<bool>* waited_for) {
+  const bool taken = bucket_.Take(
+      bytes, [this] { return limit_.load(); }, stop, nullptr);
+  return taken && (background_ == nullptr || background_->Take(bytes, stop, waited_for));
 }
 
 }  // namespace cairn
