@@ -103,7 +103,8 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
   add(ProbeHanding(*disk, cache), [&] { return of_daemon ? TellHanding(used->cache()) : std::string(); });
   findings.push_back(ProbeReserved(*disk, cache));
   findings.push_back(ProbeShared(*disk, cache));
-  findings.push_back(ProbePriorities(*disk, "I/O priorities in the cache", cache, /*measured=*/true));
+  add(ProbePriorities(*disk, "I/O priorities in the cache", cache, /*measured=*/true),
+      [&] { return TellBackground(*used); });
   findings.push_back(of_daemon && told->has_transfers() ? TellTransfers(told->transfers())
                                                         : FindTransfers(*disk, cache, CacheSettings()));
   findings.push_back(ProbePersistence(cache));

@@ -47,6 +47,16 @@ std::string TellPinning(const admin::Mechanisms& told) {
   return fmt::format("the daemon has pinned {} of {} images", told.images_pinned(), told.images());
 }
 
+std::string TellBackground(const admin::Mechanisms& told) {
+  const std::string& priority = told.background_io_priority();
+  if (priority.empty()) return "";  // a daemon that is older does not say it
+  const std::string limit = told.background_bytes_per_s() == 0
+                                ? std::string("no limit")
+                                : fmt::format("{}/s together", Bytes(told.background_bytes_per_s()));
+  return fmt::format("the daemon gives copies that nobody waits for {}, and {} beside captures and restores",
+                     priority == "none" ? "none" : Clean(priority), limit);
+}
+
 std::string TellDirectIo(const admin::Mechanisms::OfDisk& told, std::string_view of) {
   if (told.direct_off()) return "the daemon does not use it: its settings have it off";
   if (told.files() == 0) return fmt::format("the daemon has opened no file of {} for it yet", of);

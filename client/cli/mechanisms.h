@@ -14,6 +14,7 @@ namespace cairn::cli {
 std::string TellEngines(const admin::Mechanisms& told);
 std::string TellHugePages(const admin::Mechanisms& told);
 std::string TellPinning(const admin::Mechanisms& told);
+std::string TellBackground(const admin::Mechanisms& told);
 // `of`: whose files these are, "its cache".
 std::string TellDirectIo(const admin::Mechanisms::OfDisk& told, std::string_view of);
 // Of files that applications read straight into their memory.

@@ -23,6 +23,7 @@
 #include "storage/base/status.h"
 #include "storage/base/transfer_shape.h"
 #include "storage/format/catalogue/scheme.h"
+#include "storage/io/io_priority.h"
 
 namespace cairn {
 namespace {
@@ -354,6 +355,7 @@ absl::Status ValidateConfig(const Config& config) {
   CAIRN_RETURN_IF_ERROR(ValidateArbiter(config.arbiter));
   CAIRN_RETURN_IF_ERROR(ValidatePeers(config.peers));
   CAIRN_RETURN_IF_ERROR(ValidateRedundancy(config));
+  CAIRN_RETURN_IF_ERROR(Annotate(IoPriority::Parse(config.background.io_priority).status(), "background.io_priority"));
   CAIRN_RETURN_IF_ERROR(ValidateSupervision(config.supervisor));
   return ValidateIngest(config.ingest);
 }

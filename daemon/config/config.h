@@ -52,6 +52,7 @@ struct Config {
   // What nobody waits for: flushes, what is kept for other nodes, what is made anew in the cache, drains.
   struct Background {
     std::uint64_t beside_captures = 100'000'000;  // of all together while captures and restores go on; 0: no limit
+    std::string io_priority = "none";             // as IoPriority (storage/io/io_priority.h) takes it; not of drains
   } background;
   // When cairn_need_checkpoint says yes; any of these that is set does. All 0: never.
   struct Checkpoint {
@@ -117,8 +118,8 @@ struct Config {
     std::string cgroup = "auto";       // "auto", "off", or the name of the group below which workers have theirs
     std::uint32_t memory_percent = 0;  // of the machine's, for each worker; 0: no limit
     std::uint32_t cpu_weight = 100;    // of each worker; 100 is what others have
-    std::uint32_t tasks_max = 0;       // processes and threads of each worker; 0: no limit
     std::uint32_t io_weight = 100;     // the same
+    std::uint32_t tasks_max = 0;       // processes and threads of each worker; 0: no limit
     std::uint32_t shares = 4;          // the cache and the memory for images are divided into so many (shares.h)
     std::string shares_of;             // "alice=10,bob=2": users with more than one
     std::uint32_t projects = 0;        // a user's project for the kernel's quota: this plus the uid; 0: no quota

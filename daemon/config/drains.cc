@@ -7,12 +7,13 @@
 
 #include "daemon/config/units.h"
 #include "storage/base/status.h"
+#include "storage/io/io_priority.h"
 
 namespace cairn {
 namespace {
 
 constexpr std::uint64_t kSettleMs = 10'000;
-constexpr std::uint32_t kParallelMax = 64;
+constexpr std::uint32_t kParallelMax = 64, kNiceMax = 19;
 constexpr std::uint64_t kLookMsMin = 100;
 
 constexpr std::string_view kExplained =
@@ -35,6 +36,9 @@ constexpr std::string_view kExplained =
     "# bandwidth = \"0\"\n"
     "# files in flight\n"
     "# parallel = 2\n"
+    "# of its threads and their transfers, as background.io_priority; nice: 0, as urgent as others, to 19, the last\n"
+    "# nice = 19\n"
+    "# io_priority = \"best-effort:7\"\n"
     "# all is looked at so often, besides what the kernel tells\n"
     "# look = \"1min\"\n";
 
@@ -54,6 +58,15 @@ absl::Status TakeSwitch(const toml::node& node, bool* value) {
   const auto* given = node.as_boolean();
   if (given == nullptr) return InvalidArgument("expected true|false");
   *value = given->get();
+  return absl::OkStatus();
+}
+
+absl::Status TakeNumber(const toml::node& node, std::uint32_t min, std::uint32_t max, std::uint32_t* value) {
+  const auto* number = node.as_integer();
+  if (number == nullptr || number->get() < min || number->get() > max) {
+    return InvalidArgument("expected a number in {}..{}", min, max);
+  }
+  *value = static_cast<std::uint32_t>(number->get());
   return absl::OkStatus();
 }
 
@@ -97,13 +110,12 @@ absl::Status TakeKey(std::string_view key, const toml::node& node, DrainFolder& 
     CAIRN_ASSIGN_OR_RETURN(folder.bytes_per_s, ParseRate(text->get()));
     return absl::OkStatus();
   }
-  if (key == "parallel") {
-    const auto* number = node.as_integer();
-    if (number == nullptr || number->get() < 1 || number->get() > kParallelMax) {
-      return InvalidArgument("expected a number in 1..{}", kParallelMax);
-    }
-    folder.parallel = static_cast<std::uint32_t>(number->get());
-    return absl::OkStatus();
+  if (key == "parallel") return TakeNumber(node, 1, kParallelMax, &folder.parallel);
+  if (key == "nice") return TakeNumber(node, 0, kNiceMax, &folder.nice);
+  if (key == "io_priority") {
+    const auto* text = node.as_string();
+    folder.io_priority = text == nullptr ? "" : text->get();
+    return IoPriority::Parse(folder.io_priority).status();
   }
   if (key == "look") {
     CAIRN_RETURN_IF_ERROR(TakeDuration(node, &folder.look_ms));
@@ -201,8 +213,9 @@ std::string PrintDrains(const std::vector<DrainFolder>& folders) {
     text += fmt::format("\n[[drain]]\nfrom = {}\nto = {}\nsettle = \"{}\"\nmarker = {}\n", TomlText(folder.from),
                         TomlText(folder.to), folder.settle_ms ? FormatDuration(*folder.settle_ms) : "never",
                         TomlText(folder.marker));
-    text += fmt::format("delete_source = {}\ncheck = {}\nbandwidth = \"{}\"\nparallel = {}\nlook = \"{}\"\n",
-                        folder.delete_source, folder.check, FormatRate(folder.bytes_per_s), folder.parallel,
+    text += fmt::format("delete_source = {}\ncheck = {}\nbandwidth = \"{}\"\nparallel = {}\n", folder.delete_source,
+                        folder.check, FormatRate(folder.bytes_per_s), folder.parallel);
+    text += fmt::format("nice = {}\nio_priority = \"{}\"\nlook = \"{}\"\n", folder.nice, folder.io_priority,
                         FormatDuration(folder.look_ms));
   }
   return text;

@@ -22,6 +22,8 @@ struct DrainFolder {
   bool check = true;
   std::uint64_t bytes_per_s = 0;  // 0: no limit
   std::uint32_t parallel = 2;
+  std::uint32_t nice = 19;
+  std::string io_priority = "best-effort:7";  // as IoPriority (storage/io/io_priority.h) takes it
   std::uint64_t look_ms = 60'000;
   friend bool operator==(const DrainFolder&, const DrainFolder&) = default;
 };

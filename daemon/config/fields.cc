@@ -125,6 +125,11 @@ const Field kFields[] = {
      "anew in the cache, drains) while checkpoints are captured or restored here, which go first: they use the same "
      "disk and memory; 0: none; can be reloaded",
      CAIRN_U64_(background.beside_captures)},
+    {"background.io_priority", kText,
+     "I/O priority of these, but for drains, which have their own, where the disk's scheduler heeds it (cairn doctor): "
+     "none, as the rest of the daemon; idle, after all others; or best-effort:0, first, to best-effort:7, last; 4 is "
+     "what others have",
+     CAIRN_TEXT_(background.io_priority)},
     {"checkpoint.every", kNumber,
      "cairn_need_checkpoint says yes at every so many-th call; 0: not by count; can be reloaded",
      CAIRN_U32_(checkpoint.every)},
@@ -282,15 +287,15 @@ const Field kFields[] = {
      CAIRN_U32_(supervisor.memory_percent), 0, 100},
     {"supervisor.cpu_weight", kNumber, "share of each worker where processors are short; 100 is what others have",
      CAIRN_U32_(supervisor.cpu_weight), 1, 10000},
+    {"supervisor.io_weight", kNumber,
+     "share of each worker where a disk is short, if the kernel shares it by weights (BFQ, or a cost model of the "
+     "disk); 100 is what others have",
+     CAIRN_U32_(supervisor.io_weight), 1, 10000},
     {"supervisor.tasks_max", kNumber, "limit of each worker's processes and threads; 0: none",
      CAIRN_U32_(supervisor.tasks_max)},
     {"supervisor.shares", kNumber,
      "the cache's file system, less cache.reserve, and 25 % of the memory, for images, are divided into so many "
      "shares; each user's worker has one of each; 1: where a job has the node to itself; more where more users are on "
-    {"supervisor.io_weight", kNumber,
-     "share of each worker where a disk is short, if the kernel shares it by weights (BFQ, or a cost model of the "
-     "disk); 100 is what others have",
-     CAIRN_U32_(supervisor.io_weight), 1, 10000},
      "it "
      "at a time",
      CAIRN_U32_(supervisor.shares), 1, 65536},

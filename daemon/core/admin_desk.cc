@@ -87,6 +87,8 @@ admin::StatusReply AdminDesk::StatusHere() const {
   reply.set_image_bytes_max(images_.bytes_max());
   tuner_.Describe(*reply.mutable_transfers());
   images_.Describe(*reply.mutable_mechanisms());
+  reply.mutable_mechanisms()->set_background_io_priority(context_.config.background.io_priority);
+  reply.mutable_mechanisms()->set_background_bytes_per_s(context_.config.background.beside_captures);
   Put(context_.env.cache_disk.mechanisms(), *reply.mutable_mechanisms()->mutable_cache());
   Put(context_.env.prefix_disk.mechanisms(), *reply.mutable_mechanisms()->mutable_prefix());
   for (const auto& [id, run] : runs_.all()) *reply.add_runs() = StatusOf(*run, context_);

@@ -371,7 +371,7 @@ void StrandCore::Reload(const Config& config) {
   Post([this, config] {
     Config& now = context_.config;
     now.flush = config.flush;
-    now.background = config.background;
+    now.background.beside_captures = config.background.beside_captures;
     now.ftiff = config.ftiff;
     now.prefix = config.prefix;
     now.checkpoint = config.checkpoint;

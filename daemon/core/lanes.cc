@@ -20,8 +20,8 @@ namespace {
 
 class ThreadLanes final : public Lanes {
  public:
-  ThreadLanes(std::size_t per_lane, std::size_t all, std::function<Time()> now)
-      : per_lane_(per_lane), all_(all), now_(std::move(now)) {}
+  ThreadLanes(std::size_t per_lane, std::size_t all, std::function<Time()> now, std::function<void()> on_thread)
+      : per_lane_(per_lane), all_(all), now_(std::move(now)), on_thread_(std::move(on_thread)) {}
 
   ~ThreadLanes() override {
     std::vector<std::thread> threads;
@@ -111,6 +111,7 @@ class ThreadLanes final : public Lanes {
   }
 
   void Work() {
+    if (on_thread_) on_thread_();
     const absl::MutexLock lock(&mutex_);
     for (;;) {
       auto lane = Next();
@@ -147,6 +148,7 @@ class ThreadLanes final : public Lanes {
 
   const std::size_t per_lane_, all_;
   const std::function<Time()> now_;
+  const std::function<void()> on_thread_;
   mutable absl::Mutex mutex_;
   absl::CondVar changed_;
   mutable absl::CondVar job_ended_;        // for AwaitIdle
@@ -159,8 +161,9 @@ class ThreadLanes final : public Lanes {
 
 }  // namespace
 
-std::unique_ptr<Lanes> MakeLanes(std::size_t per_lane, std::size_t all, std::function<Lanes::Time()> now) {
-  return std::make_unique<ThreadLanes>(per_lane, all, std::move(now));
+std::unique_ptr<Lanes> MakeLanes(std::size_t per_lane, std::size_t all, std::function<Lanes::Time()> now,
+                                 std::function<void()> on_thread) {
+  return std::make_unique<ThreadLanes>(per_lane, all, std::move(now), std::move(on_thread));
 }
 
 }  // namespace cairn

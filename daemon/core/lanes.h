@@ -37,9 +37,10 @@ class Lanes {
 };
 
 // At most `per_lane` threads work in a lane, `all` in all; they are made when they are needed. `now`, on any thread,
-// says when a job began. REQUIRES: both numbers at least 1.
+// says when a job began. Each thread begins with `on_thread`; null: with nothing. REQUIRES: both numbers at least 1.
 std::unique_ptr<Lanes> MakeLanes(std::size_t per_lane, std::size_t all,
-                                 std::function<Lanes::Time()> now = std::chrono::steady_clock::now);
+                                 std::function<Lanes::Time()> now = std::chrono::steady_clock::now,
+                                 std::function<void()> on_thread = nullptr);
 
 // Runs `work` in the lane and hands its result to `then` on the strand, as RunBlocking of a pool.
 template <typename Work, typename Then>

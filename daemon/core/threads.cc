@@ -1,9 +1,11 @@
 #include "daemon/core/threads.h"
 
 #include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <set>
 #include <span>
@@ -19,6 +21,7 @@
 #include "storage/base/random.h"
 #include "storage/base/status.h"
 #include "storage/base/user_name.h"
+#include "storage/io/io_priority.h"
 
 namespace cairn {
 namespace {
@@ -54,6 +57,17 @@ Config WithMachine(Config config) {
   return config;
 }
 
+// For each thread of a pool for what nobody waits for. It is a word to the disk only: a thread that the kernel lets run
+// last could hold up those that clients wait for (daemon/data/work_pool.h).
+std::function<void()> UsesIoPriority(const Config::Background& background) {
+  const absl::StatusOr<IoPriority> priority = IoPriority::Parse(background.io_priority);
+  if (!priority.ok() || *priority == IoPriority()) return nullptr;  // the settings were checked
+  return [priority = *priority, told = std::make_shared<std::atomic<bool>>(false)] {
+    const absl::Status used = priority.Use();
+    if (!used.ok() && !told->exchange(true)) spdlog::warn("background.io_priority has no effect: {}", MessageOf(used));
+  };
+}
+
 class ThreadedCoreImpl final : public ThreadedCore {
  public:
   ThreadedCoreImpl(const Config& config, Clocks clocks, const Arbiters& arbiters, PeerAccess* peers)
@@ -66,8 +80,9 @@ class ThreadedCoreImpl final : public ThreadedCore {
         images_(MakeBlockingPool(config.threads)),
         prefix_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)),
         // Those of a run that hang (Flusher::FreeSlots) leave the others their threads.
-        flush_(MakeLanes(2 * std::max<std::uint32_t>(1, config.flush.parallel), kLaneThreads, clocks_.steady)),
-        growing_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)),
+        flush_(MakeLanes(2 * std::max<std::uint32_t>(1, config.flush.parallel), kLaneThreads, clocks_.steady,
+                         UsesIoPriority(config.background))),
+        growing_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady, UsesIoPriority(config.background))),
         far_(MakeLanes(kFarPerPrefix, kLaneThreads, clocks_.steady)) {}
 
   ~ThreadedCoreImpl() override {

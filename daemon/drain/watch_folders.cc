@@ -2,7 +2,6 @@
 
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
-#include <linux/ioprio.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -18,6 +17,7 @@
 #include "storage/base/clock.h"
 #include "storage/base/size_text.h"
 #include "storage/base/status.h"
+#include "storage/io/io_priority.h"
 #include "storage/io/posix_disk.h"
 #include "storage/job/drain/watch.h"
 
@@ -26,10 +26,14 @@ namespace {
 
 constexpr std::size_t kNamesLogged = 5;
 
-// This thread alone: Linux has both for each.
-void GoToTheBackground() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), 19);
-  ::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7));
+// This thread alone, and those that it makes: Linux has both for each. Nobody who waits needs what they hold: the disk
+// is the drain's own. A kernel that refuses leaves them as they are.
+void GoToTheBackground(const DrainFolder& folder) {
+  const auto self = static_cast<id_t>(::syscall(SYS_gettid));
+  const int nice = static_cast<int>(folder.nice);
+  if (::getpriority(PRIO_PROCESS, self) < nice) ::setpriority(PRIO_PROCESS, self, nice);
+  const absl::StatusOr<IoPriority> priority = IoPriority::Parse(folder.io_priority);
+  if (priority.ok()) priority->Use().IgnoreError();
 }
 
 DrainWatchOptions OptionsOf(const DrainFolder& folder) {
@@ -42,7 +46,7 @@ DrainWatchOptions OptionsOf(const DrainFolder& folder) {
   options.drain.check = folder.check;
   options.drain.parallel = folder.parallel;
   options.drain.bytes_per_s = folder.bytes_per_s;
-  options.drain.on_thread = GoToTheBackground;
+  options.drain.on_thread = [folder] { GoToTheBackground(folder); };
   options.look_ms = folder.look_ms;
   return options;
 }
@@ -111,7 +115,7 @@ struct WatchFolders::Watch {
   bool ended ABSL_GUARDED_BY(mutex) = false;
 
   void Run() {
-    GoToTheBackground();
+    GoToTheBackground(folder);
     const auto disk = MakePosixDisk({.engine = {.may_hang = true}});
     FolderLog log(folder.from);
     DrainWatchOptions options = OptionsOf(folder);

@@ -12,6 +12,8 @@
 #include <span>
 #include <string_view>
 
+#include "storage/io/io_priority.h"
+
 namespace cairn {
 
 struct IoTransfer {
@@ -25,6 +27,7 @@ struct IoTransfer {
   std::uint64_t offset = 0;
   std::byte* data = nullptr;  // only read from if `write`; stays valid until `done`
   std::size_t bytes = 0;
+  IoPriority priority = IoPriority::OfThisThread();  // none: that of the engine
   Done done;
 };
 

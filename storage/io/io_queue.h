@@ -59,9 +59,11 @@ class IoQueue {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// The transfers that this thread begins, and those of the ring that it submits to, are in the disk's idle class from
-// now on. A kernel that refuses leaves them in the ordinary one.
-void EnterIdleClass();
+// Of an engine's thread, and of the ring that it submits to: by the engine's options, whoever has made it. A kernel
+// that refuses leaves it as it is.
+inline void UsePriorityOf(const IoEngineOptions& options) {
+  (options.idle ? IoPriority::Idle() : IoPriority()).Use().IgnoreError();  // then they are as urgent as others
+}
 
 std::unique_ptr<IoEngine> MakeIoThreads(const IoEngineOptions& options);
 

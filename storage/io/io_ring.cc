@@ -39,8 +39,8 @@ class IoRing final : public IoEngine {
     // One entry more, for the eventfd.
     if (SetUpRing(ring->in_flight_max_ + 1, &ring->ring_) < 0) return nullptr;
     if (options.pin) ring->pinned_ = std::make_shared<PinnedMemory>(ring->ring_);
-    ring->thread_ = std::thread([r = ring.get(), idle = options.idle] {
-      if (idle) EnterIdleClass();
+    ring->thread_ = std::thread([r = ring.get(), options] {
+      UsePriorityOf(options);
       r->Run();
     });
     return ring;
@@ -122,6 +122,7 @@ class IoRing final : public IoEngine {
     }
     CAIRN_CHECK(entry != nullptr);
     PrepareTransfer(*job, entry);
+    entry->ioprio = job->transfer.priority.number();  // 0: that of this thread
     io_uring_sqe_set_flags(entry, entry_flags_);
     io_uring_sqe_set_data(entry, job);
   }

@@ -1,7 +1,3 @@
-#include <linux/ioprio.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <thread>
 #include <vector>
@@ -16,9 +12,9 @@ thread_local const IoEngine* engine_of_this_thread = nullptr;
 class IoThreads final : public IoEngine {
  public:
   explicit IoThreads(const IoEngineOptions& options) : queue_(std::max<std::size_t>(options.queued_max, 1)) {
-    const auto run = [this, idle = options.idle] {
-      if (idle) EnterIdleClass();
-      Run();
+    const auto run = [this, options] {
+      UsePriorityOf(options);
+      Run(IoPriority::OfThisThread());
     };
     for (unsigned i = 0; i < std::max(options.threads, 1u); ++i) threads_.emplace_back(run);
   }
@@ -35,9 +31,11 @@ class IoThreads final : public IoEngine {
   std::string_view name() const override { return "threads"; }
 
  private:
-  void Run() {
+  void Run(const IoPriority own) {
     engine_of_this_thread = this;
     while (const std::unique_ptr<IoJob> job = queue_.Pop(/*wait=*/true)) {
+      const IoPriority asked = job->transfer.priority;
+      (asked == IoPriority() ? own : asked).Use().IgnoreError();  // then it is as urgent as the one before
       job->Finish(job->RunHere());
     }
   }
@@ -47,11 +45,6 @@ class IoThreads final : public IoEngine {
 };
 
 }  // namespace
-
-void EnterIdleClass() {
-  // glibc has no function for it.
-  ::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
-}
 
 std::unique_ptr<IoEngine> MakeIoThreads(const IoEngineOptions& options) {
   return std::make_unique<IoThreads>(options);

@@ -38,6 +38,14 @@ TEST_F(MechanismsTest, DoctorSaysWhatTheDaemonUsesItself) {
             ContainsRegex(" pinned images: [^\n]*; the daemon has made no image yet\n"),
             ContainsRegex(" direct I/O in the cache: [^\n]*; the daemon has opened no file of its "
                           "cache for it yet\n")));
+  EXPECT_THAT(doctor(), ContainsRegex(" I/O priorities in the cache: [^;\n]*\n")) << "one that is older";
+  used.set_background_io_priority("none");
+  EXPECT_THAT(doctor(), ContainsRegex(" I/O priorities in the cache: [^\n]*; the daemon gives copies that nobody waits "
+                                      "for none, and no limit beside captures and restores\n"));
+  used.set_background_io_priority("best-effort:7");
+  used.set_background_bytes_per_s(100 << 20);
+  EXPECT_THAT(doctor(), ContainsRegex(" I/O priorities in the cache: [^\n]*; the daemon gives copies that nobody waits "
+                                      "for best-effort:7, and 100.0 MiB/s together beside captures and restores\n"));
 
   used.mutable_prefix()->set_engine("threads");
   used.mutable_cache()->set_files(7);

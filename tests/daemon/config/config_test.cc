@@ -157,6 +157,16 @@ TEST(ConfigTest, PeersAreCheckedByThemselvesAndTogether) {
   EXPECT_EQ(ErrorOf("[peers]\nterm = \"11min\"\n"), "x.toml:2: peers.term: 11min is not in 1s..10min");
 }
 
+TEST(ConfigTest, TheBackgroundsPriorityIsOneOfTheKernels) {
+  const auto error = [](const std::string& priority) {
+    const auto config = ParseConfig("x.toml", "[background]\nio_priority = \"" + priority + "\"\n", Resolved());
+    EXPECT_TRUE(config.ok()) << config.status();
+    return std::string(MessageOf(ValidateConfig(*config)));
+  };
+  for (const char* priority : {"none", "idle", "best-effort:0", "best-effort:7"}) EXPECT_EQ(error(priority), "");
+  EXPECT_EQ(error("first"), "background.io_priority: \"first\" is none of none, idle, best-effort:0 to best-effort:7");
+}
+
 TEST(ConfigTest, RedundancyIsCheckedByItselfAndTogether) {
   const auto error = [](const std::string& section) {
     const auto config = ParseConfig("x.toml", "[redundancy]\n" + section, Resolved());

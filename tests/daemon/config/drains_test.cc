@@ -25,6 +25,7 @@ TEST(DrainsTest, EachTableIsAFolder) {
                                    "[[drain]]\nfrom = \"/bb/%u/\"\nto = \"/pfs/%u/%h\"\n"
                                    "[[drain]]\nfrom = \"/a\"\nto = \"/b\"\nmarker = \"*.done\"\ndelete_source = true\n"
                                    "check = false\nbandwidth = \"1 GB/s\"\nparallel = 8\nlook = \"5s\"\n"
+                                   "nice = 0\nio_priority = \"idle\"\n"
                                    "[[drain]]\nfrom = \"/c\"\nto = \"/d\"\nsettle = \"never\"\n");
   ASSERT_TRUE(folders.ok()) << folders.status();
   ASSERT_EQ(folders->size(), 3U);
@@ -42,6 +43,8 @@ TEST(DrainsTest, EachTableIsAFolder) {
                                       .check = false,
                                       .bytes_per_s = 1'000'000'000,
                                       .parallel = 8,
+                                      .nice = 0,
+                                      .io_priority = "idle",
                                       .look_ms = 5000}));
   EXPECT_EQ(resolved[2].settle_ms, std::nullopt);
 }
@@ -79,7 +82,7 @@ TEST(DrainsTest, WhatIsWrongIsNamedWithItsLineAllAtOnce) {
   EXPECT_EQ(ErrorOf("drain = 3\n"), "x.toml:1: drain: expected tables, each under [[drain]]");
   const std::string error = ErrorOf(
       "[[drain]]\nfrom = \"a\"\nto = \"/b\"\nmarkre = \"x\"\nparallel = 0\nlook = \"1ms\"\nmarker = \"a/b\"\n"
-      "settle = 3\ncheck = \"no\"\nbandwidth = \"fast\"\n");
+      "settle = 3\ncheck = \"no\"\nbandwidth = \"fast\"\nnice = 20\nio_priority = \"last\"\n");
   EXPECT_THAT(error, HasSubstr("x.toml:2: drain.from: expected an absolute path"));
   EXPECT_THAT(error, HasSubstr("x.toml:4: drain.markre: unknown key"));
   EXPECT_THAT(error, HasSubstr("x.toml:5: drain.parallel: expected a number in 1..64"));
@@ -88,6 +91,8 @@ TEST(DrainsTest, WhatIsWrongIsNamedWithItsLineAllAtOnce) {
   EXPECT_THAT(error, HasSubstr("x.toml:8: drain.settle"));
   EXPECT_THAT(error, HasSubstr("x.toml:9: drain.check: expected true|false"));
   EXPECT_THAT(error, HasSubstr("x.toml:10: drain.bandwidth"));
+  EXPECT_THAT(error, HasSubstr("x.toml:11: drain.nice: expected a number in 0..19"));
+  EXPECT_THAT(error, HasSubstr("x.toml:12: drain.io_priority: \"last\" is none of none, idle, "));
 }
 
 TEST(DrainsTest, FoldersInEachOtherAndTwiceAreRefused) {

@@ -1,6 +1,7 @@
 // Copies that nobody waits for have one budget together while a checkpoint is captured, and none when it has ended. The
-// time is simulated: it only goes on for what waits. background.beside_captures.
+// time is simulated: it only goes on for what waits. And they have an I/O priority. config.h, Background.
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "daemon/core/core.h"
 #include "proto/admin.pb.h"
 #include "storage/base/ids.h"
+#include "storage/io/io_priority.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/simulated_daemon.h"
 #include "tests/support/fake_disk.h"
@@ -174,6 +177,38 @@ TEST_F(BackgroundTest, AFetchThatARestoreWaitsForHasNoLimit) {
   EXPECT_LT(TimeOf([&] { restored = again.Restore(id, none); }), seconds(1));
   EXPECT_EQ(restored.code, local::OK) << restored.message;
   EXPECT_EQ(restored.tier, local::TIER_PREFIX);
+}
+
+TEST(BackgroundPriorityTest, FlushesHaveItAndCapturesDoNot) {
+  FakeDisk cache, prefix;
+  CoreHarness harness(&cache, &prefix);
+  absl::Mutex mutex;
+  std::set<std::uint16_t> of_cache, of_prefix;
+  const auto note = [&mutex](std::set<std::uint16_t>& seen) {
+    return [&](FakeOp op, const std::string& path) {
+      const absl::MutexLock lock(&mutex);
+      if (op == FakeOp::kWrite && path.find(".fti") != path.npos) seen.insert(IoPriority::OfThisThread().number());
+    };
+  };
+  cache.SetHook(note(of_cache));
+  prefix.SetHook(note(of_prefix));
+  harness.config.background.io_priority = "idle";
+  ASSERT_TRUE(harness.Start().ok());
+  EXPECT_EQ(harness.Status().mechanisms().background_io_priority(), "idle");
+  EXPECT_EQ(harness.Status().mechanisms().background_bytes_per_s(), 100'000'000u);
+  {
+    FakeClient client(harness);
+    ASSERT_SAYS(client.Open({}), local::OK, "");
+    const local::Reply done = client.Checkpoint(1, {PlainOf(1, RandomBytes(1, kBytes))});
+    ASSERT_SAYS(done, local::OK, "");
+    ASSERT_EQ(harness.Flush(done.committed().dataset()).code(), local::OK);
+    ASSERT_SAYS(client.Wait(done.committed().dataset(), local::PREFIX), local::OK, "");
+  }
+  harness.Stop();
+  cache.SetHook(nullptr);
+  prefix.SetHook(nullptr);
+  EXPECT_EQ(of_cache, std::set<std::uint16_t>{0});
+  EXPECT_EQ(of_prefix, std::set<std::uint16_t>{IoPriority::Idle().number()});
 }
 
 }  // namespace

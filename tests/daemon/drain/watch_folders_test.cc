@@ -1,13 +1,19 @@
 #include "daemon/drain/watch_folders.h"
 
 #include <gtest/gtest.h>
+#include <linux/ioprio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -71,6 +77,30 @@ TEST_F(WatchFoldersTest, OneThatIsNotThereHoldsUpNoOther) {
   std::filesystem::remove_all(folder_ + "/a");
   Put("b/second");
   WaitFor("b-to/second");
+}
+
+// By the kernel: its nice values and I/O priorities, of the threads of this process.
+std::set<std::pair<int, long>> PrioritiesHere() {
+  std::set<std::pair<int, long>> here;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const int id = std::stoi(task.path().filename());
+    here.emplace(::getpriority(PRIO_PROCESS, static_cast<id_t>(id)), ::syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, id));
+  }
+  return here;
+}
+
+TEST_F(WatchFoldersTest, ItsThreadsHaveThePrioritiesOfItsSettings) {
+  for (const char* name : {"a", "a-to", "b", "b-to"}) Make(name);
+  DrainFolder set = Folder("b", "b-to");
+  set.nice = 7;
+  set.io_priority = "idle";
+  folders_.Set({Folder("a", "a-to"), set});
+  WaitForState("a", "idle");
+  WaitForState("b", "idle");
+  const auto here = PrioritiesHere();
+  EXPECT_TRUE(here.contains({19, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7)}));
+  EXPECT_TRUE(here.contains({7, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)}));
+  EXPECT_EQ(std::ranges::count_if(here, [](const auto& one) { return one.first == 0; }), 1) << "this one's";
 }
 
 TEST_F(WatchFoldersTest, TellsOfEachFolderWhatItIsDoing) {

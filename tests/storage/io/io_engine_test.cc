@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/ioprio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "storage/base/unique_fd.h"
+#include "storage/io/io_priority.h"
 
 namespace cairn {
 namespace {
@@ -55,6 +58,75 @@ class IoEngineTest : public testing::TestWithParam<std::string> {
 
 INSTANTIATE_TEST_SUITE_P(Engines, IoEngineTest, testing::Values("io_uring", "threads"),
                          [](const auto& info) { return info.param; });
+
+// The thread's that begins it: an engine serves those that clients wait for, and others.
+TEST_P(IoEngineTest, EachTransferHasItsOwnPriority) {
+  const auto engine = Make({});
+  std::vector<std::byte> bytes(4096, std::byte{7});
+  std::promise<long> seen;
+  std::promise<int> ended;
+  const auto submit = [&](IoPriority priority) {
+    seen = {}, ended = {};
+    IoTransfer transfer = Transfer(true, 0, bytes, [&](int error, std::size_t) {
+      seen.set_value(::syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0));
+      ended.set_value(error);
+    });
+    transfer.priority = priority;
+    engine->Submit(std::move(transfer));
+    return ended.get_future().get();
+  };
+  const absl::StatusOr<IoPriority> low = IoPriority::Parse("best-effort:7");
+  ASSERT_TRUE(low.ok()) << low.status();
+  const bool by_threads = engine->name() == "threads";
+  for (const IoPriority priority : {*low, IoPriority(), IoPriority::Idle(), *low}) {
+    EXPECT_EQ(submit(priority), 0);
+    const long number = seen.get_future().get();
+    // A ring tells the kernel with each transfer, and its thread stays as it is.
+    const IoPriority expected = by_threads ? priority : IoPriority();
+    if (expected == IoPriority()) {
+      EXPECT_EQ(IOPRIO_PRIO_CLASS(number), IOPRIO_CLASS_NONE);
+    } else {
+      EXPECT_EQ(number, expected.number());
+    }
+  }
+  constexpr IoPriority kNoneSuch(7 << IOPRIO_CLASS_SHIFT);
+  EXPECT_EQ(submit(kNoneSuch), by_threads ? 0 : EINVAL) << "the kernel has heard of it";
+}
+
+TEST_P(IoEngineTest, ATransferHasThePriorityOfTheThreadThatBeginsItWhateverTheEnginesIs) {
+  std::thread([] {
+    ASSERT_TRUE(IoPriority::Idle().Use().ok());
+    EXPECT_EQ(IoTransfer().priority, IoPriority::Idle());
+    std::thread([] { EXPECT_EQ(IoTransfer().priority, IoPriority::Idle()) << "one that it makes has it, too"; }).join();
+  }).join();
+  EXPECT_EQ(IoTransfer().priority, IoPriority());
+}
+
+// The first file that is opened makes the engine, and whose that is, is chance.
+TEST_P(IoEngineTest, AnEngineHasNotThePriorityOfTheThreadThatMadeIt) {
+  std::unique_ptr<IoEngine> engine;
+  std::thread([&] {
+    ASSERT_TRUE(IoPriority::Idle().Use().ok());
+    engine = Make({});
+  }).join();
+  std::vector<std::byte> bytes(4096, std::byte{7});
+  std::promise<long> seen;
+  engine->Submit(Transfer(true, 0, bytes,
+                          [&](int, std::size_t) { seen.set_value(::syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0)); }));
+  EXPECT_EQ(IOPRIO_PRIO_CLASS(seen.get_future().get()), IOPRIO_CLASS_NONE);
+}
+
+TEST(IoPriorityTest, IsAsSettingsHaveIt) {
+  for (const char* const text : {"none", "idle", "best-effort:0", "best-effort:7"}) {
+    EXPECT_TRUE(IoPriority::Parse(text).ok()) << text;
+  }
+  EXPECT_EQ(*IoPriority::Parse("none"), IoPriority());
+  EXPECT_EQ(IoPriority::Parse("best-effort:7")->number(), IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7));
+  for (const char* const text :
+       {"", "Idle", "best-effort", "best-effort:", "best-effort:8", "best-effort:77", "rt:0"}) {
+    EXPECT_EQ(IoPriority::Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
 
 TEST_P(IoEngineTest, WhoseEndThrowsSpoilsNobodyElsesTransfer) {
   std::vector<std::byte> bytes(4096, std::byte{7});
