@@ -21,6 +21,7 @@ struct restore {
   struct lc_straight straight; /* what the plan leaves out */
   size_t files_read;           /* of it */
   bool straight_failed;        /* and no more of it is read */
+  bool without_straight;       /* it has failed in this call: no memory is offered again */
   uint32_t round;              /* of the plan */
   size_t done;
   uint64_t untold_bytes;
@@ -156,7 +157,7 @@ static int read_file(struct restore* r, const Cairn__Local__StraightFile* file) 
   if (r->straight_failed || code == CAIRN_INTERNAL) return code;
   if (code == CAIRN_DEADLINE_EXCEEDED) return lc_late(call, "the cache's files to be read");
   if (code != CAIRN_OK) {
-    r->straight_failed = true;
+    r->straight_failed = r->without_straight = true;
     lc_log(call->session, LC_LOG_INFO, "dataset %llu: %s: it comes through the daemon instead",
            (unsigned long long)r->dataset, why.text);
   } else {
@@ -212,6 +213,7 @@ static int handle(struct restore* r, Cairn__Local__Reply* reply, bool* over) {
 }
 
 static int send_request(struct restore* r) {
+  if (r->without_straight) lc_withdraw_memory(&r->listed);
   Cairn__Local__Restore body = CAIRN__LOCAL__RESTORE__INIT;
   Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
   if (r->read != NULL) {

@@ -25,6 +25,10 @@ void lc_offer_memory(struct lc_listed* listed) {
   }
 }
 
+void lc_withdraw_memory(struct lc_listed* listed) {
+  for (size_t i = 0; i < listed->count; ++i) listed->messages[i]->memory = 0;
+}
+
 void lc_free_straight(struct lc_straight* straight) {
   for (size_t i = 0; i < straight->files; ++i) cairn__local__straight__free_unpacked(straight->blocks[i], NULL);
   free(straight->blocks);

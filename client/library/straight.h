@@ -16,6 +16,7 @@ extern "C" {
 /* Tells in the messages where the variables lie, of those that can be read to. Values are not told of, nor are
  * selections of cairn_read: many ranks may want the same, and the daemon reads it once for all. */
 void lc_offer_memory(struct lc_listed* listed);
+void lc_withdraw_memory(struct lc_listed* listed);
 
 /* Takes `straight` out of the reply; lc_free_straight. CAIRN_INTERNAL: not all of it lies in variables that were
  * offered, or a block lacks its checksum; `why` names file and run. */

@@ -323,6 +323,7 @@ absl::StatusOr<ReadMatch> MatchRead(const Dataset& dataset, const local::Read& r
   CAIRN_ASSIGN_OR_RETURN(const local::Variable* const stored, FindByName(dataset, read.name()));
   ReadMatch match{.variable = *stored, .wanted = {}};
   local::Variable& asked = match.variable;
+  asked.clear_memory();  // a selection is not read straight, whatever its Begin has said
   if (read.type() != 0 && read.type() != stored->type()) {
     return FailedPrecondition("\"{}\" has type {}, not {}", read.name(), stored->type(), read.type());
   }

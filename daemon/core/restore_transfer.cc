@@ -25,7 +25,6 @@ constexpr std::uint64_t kImageNameBytes = 64;  // of an image in a reply
 // The client reads so much at once, so often at once, at most; each of these reads has a thread.
 constexpr std::uint64_t kStraightBytes = 4 << 20;
 constexpr std::uint64_t kStraightReadsMax = 8;
-constexpr std::size_t kStraightFilesMax = 8;  // whose descriptors are on their way
 
 void FillPlan(const std::vector<PlanPiece>& pieces, local::Plan* plan) {
   const bool strides = std::any_of(pieces.begin(), pieces.end(), [](const PlanPiece& piece) { return piece.rows > 1; });
@@ -71,11 +70,14 @@ LocalTransfer::LocalTransfer(const Context& context, ImageStore& images, Session
       variables_(std::move(variables)) {}
 
 void LocalTransfer::Find(ChosenCopies copies, std::vector<Wanted> wanted, bool own_file, Then then) {
+  if (restore_ || ended_) {  // a home that does not wait for what it has asked
+    return then(FailedPrecondition("a restore of rank {} goes on", session_->rank), copies.sources.size());
+  }
   copies_ = std::move(copies);
   then_ = std::move(then);
   auto find = [&disk = context_.env.cache_disk, sources = copies_.sources, from = copies_.ranks,
                wanted = std::move(wanted), rank = session_->rank, own_file, variables = variables_,
-               shares_memory = call_->connection()->shares_memory()] {
+               straight = !without_straight_ && call_->connection()->shares_memory()] {
     Found found;
     std::vector<ftiff::FileMetadata> metadata;
     found.pieces = FindPieces(disk, sources, from, wanted, &found.bad, &metadata);
@@ -84,7 +86,9 @@ void LocalTransfer::Find(ChosenCopies copies, std::vector<Wanted> wanted, bool o
     }
     if (!found.pieces.ok()) return found;
     found.image_bytes = Restore::ImageBytes(sources, *found.pieces);
-    if (shares_memory) found.divided = Divide(disk, sources, *found.pieces, variables);
+    for (std::size_t i = 0; straight && i < sources.size() && !found.divided; ++i) {
+      if (from[i] == rank) found.divided = Divide(disk, sources, i, *found.pieces, variables);
+    }
     return found;
   };
   auto found = [self = shared_from_this()](Found result) { self->PiecesFound(std::move(result)); };
@@ -95,29 +99,27 @@ void LocalTransfer::Find(ChosenCopies copies, std::vector<Wanted> wanted, bool o
   }
 }
 
-// Files of the cache only: what lies elsewhere may keep a reader waiting for ever. None: nothing can be read straight.
+// The rank's own file, if it is in the cache: what lies elsewhere may keep a reader waiting for ever, and of the
+// others' files several ranks may want the same. None: nothing can be read straight.
 std::optional<LocalTransfer::Division> LocalTransfer::Divide(Disk& disk, const std::vector<RestoreSource>& sources,
-                                                             const std::vector<RestorePiece>& pieces,
+                                                             std::size_t own, const std::vector<RestorePiece>& pieces,
                                                              const VariableList& variables) {
+  const RestoreSource& source = sources[own];
   const auto memory = MemoryOf(variables);
-  if (std::ranges::none_of(memory, [](const auto& begins) { return begins.has_value(); })) return std::nullopt;
-  std::vector<std::uint64_t> alignments(sources.size());
-  std::vector<SharedFd> files(sources.size());
-  std::size_t open = 0;
-  for (std::size_t i = 0; i < sources.size() && open < kStraightFilesMax; ++i) {
-    if (sources[i].kept != nullptr || sources[i].disk != nullptr) continue;
-    absl::StatusOr<HandedFile> file = disk.OpenForHanding(sources[i].path);
-    // What is wrong with a file the restore finds, too, and says.
-    if (!file.ok() || file->bytes != sources[i].file_bytes || kDirectAlignment % file->memory_alignment != 0) continue;
-    alignments[i] = file->memory_alignment;
-    files[i] = std::make_shared<const UniqueFd>(std::move(file->fd));
-    ++open;
+  const bool offered = std::ranges::any_of(memory, [](const auto& begins) { return begins.has_value(); });
+  if (!offered || source.kept != nullptr || source.disk != nullptr) return std::nullopt;
+  absl::StatusOr<HandedFile> file = disk.OpenForHanding(source.path);
+  // What is wrong with a file the restore finds, too, and says.
+  if (!file.ok() || file->bytes != source.file_bytes || kDirectAlignment % file->memory_alignment != 0) {
+    return std::nullopt;
   }
+  std::vector<std::uint64_t> alignments(sources.size());
+  alignments[own] = file->memory_alignment;
   StraightPlan plan = PlanStraight(sources, pieces, alignments, memory);
   if (plan.sources.empty()) return std::nullopt;
   Division division{.pieces = std::move(plan.rest), .straight = std::move(plan.sources)};
   division.image_bytes = Restore::ImageBytes(sources, division.pieces);
-  for (const StraightSource& source : division.straight) division.files.push_back(files[source.source]);
+  division.files.push_back(std::make_shared<const UniqueFd>(std::move(file->fd)));
   return division;
 }
 
@@ -263,7 +265,7 @@ absl::Status LocalTransfer::ReadStraight(const local::Copied& copied) {
   }
   files_read_ = copied.straight();
   if (copied.straight_failed() && !again_) {
-    again_ = true;
+    again_ = without_straight_ = true;
     if (restore_) restore_->Abort();
   }
   Settle();

@@ -1,5 +1,5 @@
 // One rank's bytes on their way back: found in the copies that were chosen, read and checked block by block, and handed
-// to the client through an image. Blocks of the cache's files that fit its memory the client reads and checks itself
+// to the client through an image. Blocks of the rank's own file that fit its memory the client reads and checks itself
 // (daemon/data/straight.h); if it cannot, a next round brings all through the image. When a copy turns out to be bad it
 // starts over with others, and the client is told the plan of the next round. Strand only.
 #ifndef CAIRN_DAEMON_CORE_RESTORE_TRANSFER_H_
@@ -107,7 +107,7 @@ class LocalTransfer final : public RestoreTransfer, public std::enable_shared_fr
     std::size_t bad = 0;
     void FailWith(absl::Status why) { pieces = std::move(why); }
   };
-  static std::optional<Division> Divide(Disk& disk, const std::vector<RestoreSource>& sources,
+  static std::optional<Division> Divide(Disk& disk, const std::vector<RestoreSource>& sources, std::size_t own,
                                         const std::vector<RestorePiece>& pieces, const VariableList& variables);
   void PiecesFound(Found found);
   std::size_t FirstKept() const;
@@ -141,6 +141,7 @@ class LocalTransfer final : public RestoreTransfer, public std::enable_shared_fr
   std::optional<Outcome> ended_;  // of the restore through the image; while the client still reads
   std::size_t files_read_ = 0;    // by the client, of divided_
   bool again_ = false;            // without divided_, once the restore has ended
+  bool without_straight_ = false;  // the client could not read once: it is not asked to again
   std::uint32_t round_ = 0;       // of the plan that the client has
   std::uint64_t sent_ = 0;        // pieces sent as Pieces (gRPC)
 };

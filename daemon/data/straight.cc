@@ -19,6 +19,11 @@ RestorePiece PartOf(const RestorePiece& piece, std::uint64_t begin, std::uint64_
   return part;
 }
 
+// It lies in a source that has a checksum for each of its blocks.
+bool IsSound(std::span<const RestoreSource> sources, const RestorePiece& piece) {
+  return CheckPiece(sources, piece).ok() && CheckSource(sources[piece.source]).ok();
+}
+
 bool GoesOn(const RestorePiece& last, const RestorePiece& piece) {
   return last.rows == 1 && piece.rows == 1 && last.variable == piece.variable && last.source == piece.source &&
          last.file_offset + last.bytes == piece.file_offset &&
@@ -30,7 +35,7 @@ std::vector<RestorePiece> Joined(std::span<const RestoreSource> sources, const s
   std::vector<RestorePiece> joined;
   bool last_is_sound = false;
   for (const RestorePiece& piece : pieces) {
-    const bool sound = CheckPiece(sources, piece).ok();  // so that no sum overflows
+    const bool sound = IsSound(sources, piece);  // so that no sum overflows
     if (sound && last_is_sound && GoesOn(joined.back(), piece)) {
       joined.back().bytes += piece.bytes;
     } else {
@@ -50,7 +55,7 @@ StraightPlan PlanStraight(std::span<const RestoreSource> sources, const std::vec
   std::map<std::size_t, std::vector<StraightRun>> runs;
   for (const RestorePiece& piece : Joined(sources, pieces)) {
     const bool fits = piece.source < alignments.size() && alignments[piece.source] != 0 && piece.rows == 1 &&
-                      piece.variable < memory.size() && memory[piece.variable] && CheckPiece(sources, piece).ok();
+                      piece.variable < memory.size() && memory[piece.variable] && IsSound(sources, piece);
     // Of the piece: where its first whole block begins, and where its last one ends.
     const std::uint64_t begin = (kCrcBlockBytes - piece.file_offset % kCrcBlockBytes) % kCrcBlockBytes;
     if (!fits || piece.bytes < begin + kCrcBlockBytes ||

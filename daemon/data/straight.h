@@ -34,7 +34,8 @@ struct StraightPlan {
 
 // `alignments`: by source, of addresses that are read to; 0: nothing is read straight from it. `memory`: by variable,
 // an address of its first byte, or one that differs from it by a multiple of every alignment; none: it is not in one
-// row. Pieces that go on where the one before has ended count as one. What CheckPiece refuses is part of the rest.
+// row. Pieces that go on where the one before has ended count as one. What CheckPiece or CheckSource refuses is part of
+// the rest.
 StraightPlan PlanStraight(std::span<const RestoreSource> sources, const std::vector<RestorePiece>& pieces,
                           std::span<const std::uint64_t> alignments,
                           std::span<const std::optional<std::uint64_t>> memory);

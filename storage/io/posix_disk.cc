@@ -60,7 +60,7 @@ bool HasNoLinks(int error, const std::string& existing) {
   return error == EPERM ? stat.st_uid == ::geteuid() : stat.st_nlink == 1;
 }
 
-// Of a disk of this machine: whoever reads there is not left waiting for a network.
+// A file system for disks of this machine: whoever reads there is not left waiting for a server of files.
 bool IsOfThisMachine(int fd) {
   struct statfs stat {};
   if (::fstatfs(fd, &stat) != 0) return false;
@@ -68,14 +68,13 @@ bool IsOfThisMachine(int fd) {
   return type == EXT4_SUPER_MAGIC || type == XFS_SUPER_MAGIC || type == BTRFS_SUPER_MAGIC || type == F2FS_SUPER_MAGIC;
 }
 
-// What direct reads of this file ask of an address. Kernels before 6.1 do not tell; a block of the device always is
+// What direct reads of this file ask of an address; 0: it has none. Kernels before 6.1 do not tell; a page always is
 // enough.
 std::uint64_t MemoryAlignment(int fd) {
 #ifdef STATX_DIOALIGN
   struct statx stat {};
-  if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stat) == 0 && (stat.stx_mask & STATX_DIOALIGN) != 0 &&
-      stat.stx_dio_mem_align != 0 && stat.stx_dio_offset_align != 0) {
-    return stat.stx_dio_mem_align;
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stat) == 0 && (stat.stx_mask & STATX_DIOALIGN) != 0) {
+    return stat.stx_dio_offset_align <= kDirectAlignment ? stat.stx_dio_mem_align : 0;
   }
 #endif
   return kDirectAlignment;
@@ -173,10 +172,10 @@ class PosixDiskImpl final : public PosixDisk {
     if (::fstat(fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path));
     if (!S_ISREG(stat.st_mode)) return InvalidArgument("open {}: not a regular file", path);
     ++files_asked_;
-    if (!direct_ || !IsOfThisMachine(fd.get()) || ::fcntl(fd.get(), F_SETFL, O_DIRECT) != 0) {
+    const std::uint64_t alignment = MemoryAlignment(fd.get());
+    if (!direct_ || alignment == 0 || !IsOfThisMachine(fd.get()) || ::fcntl(fd.get(), F_SETFL, O_DIRECT) != 0) {
       return FailedPrecondition("{}: others cannot read it with direct I/O", path);
     }
-    const std::uint64_t alignment = MemoryAlignment(fd.get());
     ++files_handed_;
     return HandedFile{
         .fd = std::move(fd), .bytes = static_cast<std::uint64_t>(stat.st_size), .memory_alignment = alignment};

@@ -2,7 +2,9 @@
 // failure brings the same bytes another way, and that whoever is left alone with such a restore is rid of it.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/base/checksum.h"
@@ -98,52 +100,84 @@ TEST_F(StraightRestoreTest, AClientThatCannotReadGetsAllThroughAnImage) {
   for (Rank rank = 0; rank < 2; ++rank) ExpectSame(back[rank], memory[rank]);
 }
 
-TEST_F(StraightRestoreTest, ADamagedFileIsFoundByTheDaemonAndAnotherCopyServes) {
+class DamagedTest : public StraightRestoreTest, public ::testing::WithParamInterface<std::uint64_t> {};
+
+TEST_P(DamagedTest, TheDaemonFindsItAndAnotherCopyServes) {
   const Memory memory = MemoryOf(1);
   CheckpointAndRestart({memory}, local::PREFIX);
-  harness_.Flip(disk_, harness_.CachedFile(id_, 0), 3 * kMiB + 7);
+  harness_.Flip(disk_, harness_.CachedFile(id_, 0), GetParam());
   Ranks ranks(harness_, 1, "job.2", {.memory = kFits});
   Memory back = Blank(memory);
   const FakeClient::Restored restored = ranks[0].Restore(id_, back);
   EXPECT_EQ(restored.code, local::OK) << restored.message;
   EXPECT_EQ(restored.tier, local::TIER_PREFIX);
-  EXPECT_EQ(restored.files_read, 0u);
   ExpectSame(back, memory);
+  EXPECT_NE(ranks.Checkpoint(2, {memory}), 0u);
 }
 
-TEST_F(StraightRestoreTest, AClientThatIsGoneWhileItReadsLeavesNothingBehind) {
-  const Memory memory = MemoryOf(1);
-  CheckpointAndRestart({memory});
-  {
-    FakeClient client(harness_, {.memory = kFits});
-    ASSERT_SAYS(client.Open({.key = "job.2"}), local::OK, "");
-    Memory back = Blank(memory);
-    const std::uint64_t call = client.SendRestore(id_, back);
-    ASSERT_TRUE(client.Next(call).has_restore());
-    ASSERT_TRUE(client.Next(call).has_straight_file());
+INSTANTIATE_TEST_SUITE_P(OfTheFile, DamagedTest, ::testing::Values(3 * kMiB + 7, 5 * kMiB + 500),
+                         [](const auto& info) { return info.param < 5 * kMiB ? "ReadStraight" : "ReadByTheDaemon"; });
+
+// One that has its plan, and has not read its file yet.
+class HalfWayTest : public StraightRestoreTest {
+ protected:
+  void SetUp() override {
+    StraightRestoreTest::SetUp();
+    CheckpointAndRestart({memory_});
+    client_ = std::make_unique<FakeClient>(harness_, ClientOptions{.memory = kFits});
+    ASSERT_SAYS(client_->Open({.key = "job.2"}), local::OK, "");
+    call_ = client_->SendRestore(id_, Blank(memory_));
+    planned_ = client_->Next(call_);
+    ASSERT_EQ(planned_.restore().straight_size(), 1);
+    ASSERT_TRUE(client_->Next(call_).has_straight_file());
   }
+  void TearDown() override { client_ = nullptr; }
+
+  void SayCopied(std::uint64_t pieces, std::uint32_t files, bool failed = false) {
+    local::Request copied;
+    copied.mutable_copied()->set_round(planned_.restore().round());
+    copied.mutable_copied()->set_pieces(pieces);
+    copied.mutable_copied()->set_straight(files);
+    copied.mutable_copied()->set_straight_failed(failed);
+    client_->Send(std::move(copied));
+  }
+  local::Reply NextBesidesReady() {
+    local::Reply reply = client_->Next(call_);
+    while (reply.has_ready()) reply = client_->Next(call_);
+    return reply;
+  }
+  std::uint64_t pieces() const { return static_cast<std::uint64_t>(planned_.restore().plan().bytes_size()); }
+
+  const Memory memory_ = MemoryOf(1);
+  std::unique_ptr<FakeClient> client_;
+  std::uint64_t call_ = 0;
+  local::Reply planned_;
+};
+
+TEST_F(HalfWayTest, WhoIsGoneLeavesNothingBehind) {
+  client_ = nullptr;
   Ranks ranks(harness_, 1, "job.3", {.memory = kFits});
-  Memory back = Blank(memory);
+  Memory back = Blank(memory_);
   EXPECT_EQ(ranks[0].Restore(id_, back).files_read, 1u);
-  ExpectSame(back, memory);
+  ExpectSame(back, memory_);
 }
 
-TEST_F(StraightRestoreTest, MoreFilesThanThereAreIsAnOffence) {
-  const Memory memory = MemoryOf(1);
-  CheckpointAndRestart({memory});
-  FakeClient client(harness_, {.memory = kFits});
-  ASSERT_SAYS(client.Open({.key = "job.2"}), local::OK, "");
-  Memory back = Blank(memory);
-  const std::uint64_t call = client.SendRestore(id_, back);
-  const local::Reply planned = client.Next(call);
-  ASSERT_EQ(planned.restore().straight_size(), 1);
-  local::Request copied;
-  copied.mutable_copied()->set_round(planned.restore().round());
-  copied.mutable_copied()->set_straight(2);
-  client.Send(std::move(copied));
-  local::Reply reply = client.Next(call);
-  while (CodeOfReply(reply) == local::OK && !reply.has_restore_end()) reply = client.Next(call);
-  EXPECT_SAYS(reply, local::INVALID_ARGUMENT, "2 files read after 0, of 1");
+TEST_F(HalfWayTest, MoreFilesThanThereAreIsAnOffence) {
+  SayCopied(0, 2);
+  EXPECT_SAYS(NextBesidesReady(), local::INVALID_ARGUMENT, "2 files read after 0, of 1");
+}
+
+// What goes through the image has come, and is not taken for all.
+TEST_F(HalfWayTest, AFailureAfterTheImageIsThroughBringsAllThroughTheImage) {
+  for (local::Reply ready = client_->Next(call_); ready.ready().pieces() < pieces(); ready = client_->Next(call_)) {
+  }
+  SayCopied(pieces(), 0);
+  EXPECT_FALSE(client_->HasReply(call_));
+  SayCopied(pieces(), 0, /*failed=*/true);
+  const local::Reply again = NextBesidesReady();
+  EXPECT_EQ(again.restore().round(), 2u);
+  EXPECT_EQ(again.restore().straight_size(), 0);
+  EXPECT_GT(again.restore().plan().bytes_size(), planned_.restore().plan().bytes_size());
 }
 
 }  // namespace

@@ -95,6 +95,9 @@ TEST_F(StraightTest, WhatDoesNotFitGoesThroughAnImage) {
   expect_rest("memory that is not aligned", good);
   alignments_[0] = 16;
   EXPECT_FALSE(Plan(good).sources.empty());
+  sources_[0].crc32c.pop_back();
+  expect_rest("a file without all its checksums", good);
+  sources_ = {FileOf(10 * kMiB + 5)};
   alignments_[0] = 0;
   expect_rest("a file that is not read straight", good);
   alignments_[0] = 16;
