@@ -60,6 +60,10 @@ void Notify(std::string_view state) {
   if (!status.ok()) spdlog::warn("{}", MessageOf(status));
 }
 
+void WarnOf(const Config& config) {
+  for (const std::string& warning : config.warnings) spdlog::warn("settings: {}", warning);
+}
+
 absl::Status SetUpLog(const Config& config) {
   try {
     std::shared_ptr<spdlog::logger> logger;
@@ -76,6 +80,7 @@ absl::Status SetUpLog(const Config& config) {
     return InvalidArgument("log_file: {}", error.what());
   }
   spdlog::set_level(spdlog::level::from_str(config.log_level));
+  WarnOf(config);
   return absl::OkStatus();
 }
 
@@ -122,6 +127,7 @@ void Reload(Server& server, WatchFolders& drains, const CommandLine& line, std::
     return;
   }
   spdlog::set_level(spdlog::level::from_str(config->log_level));
+  WarnOf(*config);
   if (line.worker && config->supervisor.projects != 0) {
     config->cache.bytes_max = std::min(config->cache.bytes_max, cache_bytes);
   }
@@ -289,6 +295,9 @@ int Main(int argc, char** argv) {
   if (line->print_config) {
     const auto drains = MakeDrains(*line, Surroundings::OfThisProcess());
     std::fputs((PrintConfig(*config) + (drains.ok() ? PrintDrains(*drains) : "")).c_str(), stdout);
+  }
+  if (line->check_config) {
+    for (const std::string& warning : config->warnings) std::fprintf(stderr, "%s\n", warning.c_str());
   }
   if (line->print_config || line->check_config) return kStopped;
 

@@ -34,6 +34,12 @@ std::string FlagOf(std::string key) {
 }
 
 void AddFields(CLI::App& app, CommandLine& line) {
+  for (const std::string& key : OldConfigKeys()) {
+    app.add_option_function<std::string>(
+           FlagOf(key), [&line, key](const std::string& value) { line.fields.emplace_back(key, value); })
+        ->take_last()
+        ->group("");
+  }
   for (const ConfigFieldInfo& info : ConfigFields()) {
     const std::string help = info.help + " [" + info.value + "]";
     app.add_option_function<std::string>(
@@ -105,7 +111,13 @@ absl::StatusOr<Config> MakeConfig(const CommandLine& line, const Surroundings& s
   if (!file.empty()) {
     CAIRN_ASSIGN_OR_RETURN(config, LoadConfigFile(file, config));
   }
-  for (const auto& [key, value] : line.fields) CAIRN_RETURN_IF_ERROR(SetConfigField(config, key, value));
+  // Old names first: the new ones count.
+  std::vector<std::pair<std::string, std::string>> fields = line.fields;
+  const std::vector<std::string> old = OldConfigKeys();
+  std::ranges::stable_partition(
+      fields, [&](const std::string& key) { return std::ranges::find(old, key) != old.end(); },
+      &std::pair<std::string, std::string>::first);
+  for (const auto& [key, value] : fields) CAIRN_RETURN_IF_ERROR(SetConfigField(config, key, value));
   config.cache.take = line.take_cache;
   ResolvePaths(config, surroundings, ServesOf(line, surroundings));
   // A worker's is where its supervisor has put it: the one of the settings is the supervisor's.

@@ -105,7 +105,10 @@ absl::Status SetField(Config& config, const Field& field, std::string_view text)
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t value, ParseInteger(field.kind, text));
   auto* narrow = std::get_if<std::uint32_t* (*)(Config&)>(&field.place);
   const std::uint64_t max = narrow ? std::min<std::uint64_t>(field.max, ~std::uint32_t{0}) : field.max;
-  if (value < field.min || value > max) {
+  if (field.kind == FieldKind::kRate && value != 0 && value < field.min) {
+    return InvalidArgument("{} is less than {}; 0: no limit", text, FormatRate(field.min));
+  }
+  if ((field.kind != FieldKind::kRate && value < field.min) || value > max) {
     return InvalidArgument("{} is not in {}..{}", text, FormatInteger(field.kind, field.min),
                            FormatInteger(field.kind, max));
   }
@@ -148,6 +151,24 @@ bool IsSection(std::string_view key) {
   });
 }
 
+// The log is not there yet: what is said of them waits.
+void WarnOf(Config& config, const OldName& name) {
+  config.warnings.push_back(
+      fmt::format("{} is an old name of {}, which counts where both are given", name.old_key, name.key));
+}
+
+// What a file of an earlier version has. Before the others: the new names count.
+void LayOld(const toml::table& table, std::string_view file, Config& config, std::vector<std::string>& errors) {
+  for (const OldName& name : OldNames()) {
+    const toml::node* const node = table.at_path(name.old_key).node();
+    if (node == nullptr) continue;
+    WarnOf(config, name);
+    const absl::Status status = SetFromNode(config, *FindField(name.key), *node);
+    if (status.ok()) continue;
+    errors.push_back(fmt::format("{}:{}: {}: {}", file, node->source().begin.line, name.old_key, MessageOf(status)));
+  }
+}
+
 // Walks a table; what is wrong is added to `errors`, a line each.
 void Lay(const toml::table& table, std::string_view name, const std::string& section, Config& config,
          std::vector<std::string>& errors) {
@@ -157,6 +178,7 @@ void Lay(const toml::table& table, std::string_view name, const std::string& sec
     const auto where = [&] { return fmt::format("{}:{}: {}", name, line, key); };
     const Field* field = FindField(key);
     if (key == "drain") continue;  // ParseDrains
+    if (FindOldName(key) != nullptr) continue;
     if (field != nullptr) {
       const absl::Status status = SetFromNode(config, *field, node);
       if (!status.ok()) errors.push_back(fmt::format("{}: {}", where(), MessageOf(status)));
@@ -303,6 +325,7 @@ absl::StatusOr<Config> ParseConfig(std::string_view name, std::string_view text,
   }
   Config config = base;
   std::vector<std::string> errors;
+  LayOld(parsed.table(), name, config, errors);
   Lay(parsed.table(), name, "", config, errors);
   if (const auto drains = ParseDrains(name, text); !drains.ok()) errors.emplace_back(MessageOf(drains.status()));
   if (!errors.empty()) return InvalidArgument("{}", fmt::join(errors, "\n"));
@@ -315,7 +338,9 @@ absl::StatusOr<Config> LoadConfigFile(const std::string& path, const Config& bas
 }
 
 absl::Status SetConfigField(Config& config, std::string_view key, std::string_view value) {
-  const Field* field = FindField(key);
+  const OldName* const old = FindOldName(key);
+  if (old != nullptr) WarnOf(config, *old);
+  const Field* field = FindField(old != nullptr ? old->key : key);
   if (field == nullptr) return NotFound("{}: unknown key", key);
   return Annotate(SetField(config, *field, value), key);
 }
@@ -384,6 +409,12 @@ std::vector<ConfigFieldInfo> ConfigFields() {
                      .value = FormatField(field, defaults)});
   }
   return infos;
+}
+
+std::vector<std::string> OldConfigKeys() {
+  std::vector<std::string> keys;
+  for (const OldName& name : OldNames()) keys.emplace_back(name.old_key);
+  return keys;
 }
 
 Surroundings Surroundings::OfThisProcess() {

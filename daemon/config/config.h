@@ -135,16 +135,20 @@ struct Config {
   std::uint32_t threads = 0;         // of the pools; 0: number of cores, at most 8
   std::string log_level = "info";
   std::string log_file;  // empty: standard error
+  std::vector<std::string> warnings;  // none of the settings: what is to be said of them once there is a log
 };
 
 // Lays a TOML file's text over `base`. Every error names `name`, line and key; all of them come in one message.
+// What a field was called by earlier versions is taken, too, with a warning; where the file has both, the new one
+// counts.
 //   kInvalidArgument  not TOML, unknown key, wrong type, unit or range
 absl::StatusOr<Config> ParseConfig(std::string_view name, std::string_view text, const Config& base);
 
 // Reads the file, at most 1 MiB, and parses it. kNotFound, kPermissionDenied, and as ParseConfig.
 absl::StatusOr<Config> LoadConfigFile(const std::string& path, const Config& base);
 
-// One field from text, as a flag gives it: key "flush.every", value "3". kInvalidArgument, kNotFound (no such key).
+// One field from text, as a flag gives it: key "flush.every", value "3"; old names as above. kInvalidArgument,
+// kNotFound (no such key).
 absl::Status SetConfigField(Config& config, std::string_view key, std::string_view value);
 
 // What each field must be in itself and next to the others. The error names the keys.
@@ -162,6 +166,9 @@ struct ConfigFieldInfo {
   std::string value;  // the default, as PrintConfig writes it
 };
 std::vector<ConfigFieldInfo> ConfigFields();
+
+// Names of fields by earlier versions.
+std::vector<std::string> OldConfigKeys();
 
 // What the defaults depend on.
 struct Surroundings {

@@ -114,7 +114,8 @@ absl::Status TakeKey(std::string_view key, const toml::node& node, DrainFolder& 
   if (key == "nice") return TakeNumber(node, 0, kNiceMax, &folder.nice);
   if (key == "io_priority") {
     const auto* text = node.as_string();
-    folder.io_priority = text == nullptr ? "" : text->get();
+    if (text == nullptr) return InvalidArgument("expected an I/O priority such as \"best-effort:7\"");
+    folder.io_priority = text->get();
     return IoPriority::Parse(folder.io_priority).status();
   }
   if (key == "look") {

@@ -11,6 +11,8 @@ constexpr std::uint64_t kLeaseTermMsMin = 1000;
 // An opening waits for up to two terms. The longest is a sixth of what a lease can say (coordinator_lease::kTermMax).
 constexpr std::uint64_t kPeersTermMsMin = 1000, kPeersTermMsMax = 600'000;
 constexpr std::uint64_t kDayMs = 86'400'000;
+// At half of this one piece of a copy takes half a minute.
+constexpr std::uint64_t kBesideCapturesMin = 1'000'000;
 
 #define CAIRN_FIELD_PLACE_(type, member) +[](Config& config) -> type* { return &config.member; }
 #define CAIRN_TEXT_(member) CAIRN_FIELD_PLACE_(std::string, member)
@@ -122,9 +124,9 @@ const Field kFields[] = {
      CAIRN_U64_(flush.follow_ms), 1, kDayMs},
     {"background.beside_captures", kRate,
      "limit of all copying together that nobody waits for (flushes, copies and parity for other nodes, datasets made "
-     "anew in the cache, drains) while checkpoints are captured or restored here, which go first: they use the same "
-     "disk and memory; 0: none; can be reloaded",
-     CAIRN_U64_(background.beside_captures)},
+     "anew in the cache, drains, but for reading back what these have written) while checkpoints are captured or "
+     "restored here, which go first: they use the same disk and memory; at least 1MB/s; 0: none; can be reloaded",
+     CAIRN_U64_(background.beside_captures), kBesideCapturesMin},
     {"background.io_priority", kText,
      "I/O priority of these, but for drains, which have their own, where the disk's scheduler heeds it (cairn doctor): "
      "none, as the rest of the daemon; idle, after all others; or best-effort:0, first, to best-effort:7, last; 4 is "
@@ -308,6 +310,10 @@ const Field kFields[] = {
      CAIRN_U32_(supervisor.projects)},
 };
 
+constexpr OldName kOldNames[] = {
+    {"flush.beside_captures", "background.beside_captures"},
+};
+
 }  // namespace
 
 std::span<const Field> Fields() {
@@ -317,6 +323,15 @@ std::span<const Field> Fields() {
 const Field* FindField(std::string_view key) {
   const auto* field = std::ranges::find(kFields, key, &Field::key);
   return field == std::end(kFields) ? nullptr : field;
+}
+
+std::span<const OldName> OldNames() {
+  return kOldNames;
+}
+
+const OldName* FindOldName(std::string_view old_key) {
+  const auto* name = std::ranges::find(kOldNames, old_key, &OldName::old_key);
+  return name == std::end(kOldNames) ? nullptr : name;
 }
 
 }  // namespace cairn

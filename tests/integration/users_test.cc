@@ -197,7 +197,7 @@ TEST_F(UsersTest, TheCommandShowsRootAllAndUsersTheirOwn) {
 }
 
 TEST_F(UsersTest, AWorkerEndsOnceThereIsNothingToDoAndNotBefore) {
-  Start({"--supervisor-idle", "1s", "--flush-bandwidth", "2MB/s", "--flush-beside-captures", "2MB/s"});
+  Start({"--supervisor-idle", "1s", "--flush-bandwidth", "2MB/s", "--background-beside-captures", "2MB/s"});
   EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 1, CAIRN_LEVEL_LOCAL); }), 0);
   const std::string commit = PrefixOf(kAlice) + "/.scr/scr.dataset.1/commit.cairn";
   EXPECT_FALSE(fs::exists(commit));

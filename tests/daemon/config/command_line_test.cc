@@ -65,6 +65,19 @@ TEST_F(CommandLineTest, TheLastOfRepeatedFlagsCounts) {
   EXPECT_EQ(config->cache.path, "/b");
 }
 
+TEST_F(CommandLineTest, AFlagOfAnEarlierVersionIsTakenButTheNewOneCounts) {
+  const auto old = Parse({"--flush-beside-captures", "2MB/s"});
+  ASSERT_TRUE(old.ok()) << old.status();
+  const auto config = MakeConfig(*old, kNone);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->background.beside_captures, 2'000'000u);
+  EXPECT_EQ(config->warnings.size(), 1u);
+  const auto both = Parse({"--background-beside-captures", "3MB/s", "--flush-beside-captures", "2MB/s"});
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(MakeConfig(*both, kNone)->background.beside_captures, 3'000'000u);
+  EXPECT_THAT(Parse({"--help"})->text, ::testing::Not(HasSubstr("--flush-beside-captures")));
+}
+
 TEST_F(CommandLineTest, RootServesAllUsersUnlessItSaysOtherwise) {
   Surroundings root = kNone;
   root.uid = 0;

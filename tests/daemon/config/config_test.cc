@@ -12,7 +12,9 @@
 namespace cairn {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::string ErrorOf(std::string_view toml) {
   const absl::StatusOr<Config> config = ParseConfig("x.toml", toml, Config());
@@ -85,6 +87,39 @@ TEST(ConfigTest, PrintedConfigReadsBackEqual) {
   EXPECT_EQ(again->cache.node, "node7");
   EXPECT_EQ(again->lease.term_ms, 90'000u);
   EXPECT_FALSE(again->cache.take) << "a file must not take caches, start by start";
+}
+
+TEST(ConfigTest, ANameOfAnEarlierVersionIsTakenWithAWarning) {
+  const auto old = ParseConfig("x.toml", "[flush]\nevery = 3\nbeside_captures = \"2MB/s\"\n", Config());
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_EQ(old->background.beside_captures, 2'000'000u);
+  EXPECT_EQ(old->flush.every, 3u);
+  EXPECT_THAT(old->warnings, ElementsAre("flush.beside_captures is an old name of background.beside_captures, which "
+                                         "counts where both are given"));
+  const std::string new_one = "[background]\nbeside_captures = \"3MB/s\"\n";
+  const std::string old_one = "[flush]\nbeside_captures = \"2MB/s\"\n";
+  for (const std::string& both : {new_one + old_one, old_one + new_one}) {
+    const auto config = ParseConfig("x.toml", both, Config());
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->background.beside_captures, 3'000'000u);
+    EXPECT_EQ(config->warnings.size(), 1u);
+  }
+  EXPECT_THAT(ParseConfig("x.toml", new_one, Config())->warnings, IsEmpty());
+  EXPECT_THAT(ErrorOf("[flush]\nbeside_captures = true\n"),
+              HasSubstr("x.toml:2: flush.beside_captures: expected a rate such as"));
+  Config flags;
+  EXPECT_TRUE(SetConfigField(flags, "flush.beside_captures", "4MB/s").ok());
+  EXPECT_EQ(flags.background.beside_captures, 4'000'000u);
+  EXPECT_EQ(flags.warnings.size(), 1u);
+}
+
+TEST(ConfigTest, TheBackgroundsRateHasAMinimum) {
+  EXPECT_EQ(ErrorOf("[background]\nbeside_captures = \"999 kB/s\"\n"),
+            "x.toml:2: background.beside_captures: 999 kB/s is less than 1MB/s; 0: no limit");
+  for (const char* const rate : {"0", "1 MB/s"}) {
+    const auto config = ParseConfig("x.toml", fmt::format("[background]\nbeside_captures = \"{}\"\n", rate), Config());
+    EXPECT_TRUE(config.ok()) << config.status();
+  }
 }
 
 TEST(ConfigTest, UnknownKeysAreErrorsNamingFileLineAndKey) {

@@ -93,6 +93,8 @@ TEST(DrainsTest, WhatIsWrongIsNamedWithItsLineAllAtOnce) {
   EXPECT_THAT(error, HasSubstr("x.toml:10: drain.bandwidth"));
   EXPECT_THAT(error, HasSubstr("x.toml:11: drain.nice: expected a number in 0..19"));
   EXPECT_THAT(error, HasSubstr("x.toml:12: drain.io_priority: \"last\" is none of none, idle, "));
+  EXPECT_THAT(ErrorOf("[[drain]]\nfrom = \"/a\"\nto = \"/b\"\nio_priority = 7\n"),
+              HasSubstr("x.toml:4: drain.io_priority: expected an I/O priority such as \"best-effort:7\""));
 }
 
 TEST(DrainsTest, FoldersInEachOtherAndTwiceAreRefused) {
