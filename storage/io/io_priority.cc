@@ -21,7 +21,10 @@ long Set(std::uint16_t number) {
   return ::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, number);
 }
 
-// A thread has it for long, and each of its transfers asks.
+// Linux 5.15 to 5.19 answers this of a thread that has none, too. It is where transfers are that have none.
+constexpr long kOfOthers = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 4);
+
+// A thread has it for long, and each of its transfers asks. What was set here is known, also where it is kOfOthers.
 thread_local std::optional<IoPriority> of_this_thread;
 
 }  // namespace
@@ -45,7 +48,7 @@ IoPriority IoPriority::OfThisThread() {
   if (!of_this_thread) {
     const long number = Get();
     // Where none was set, some kernels tell a class that follows from the nice value, others none with a level.
-    const bool none = number < 0 || IOPRIO_PRIO_CLASS(number) == IOPRIO_CLASS_NONE;
+    const bool none = number < 0 || IOPRIO_PRIO_CLASS(number) == IOPRIO_CLASS_NONE || number == kOfOthers;
     of_this_thread = none ? IoPriority() : IoPriority(static_cast<std::uint16_t>(number));
   }
   return *of_this_thread;

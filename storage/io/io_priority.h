@@ -19,7 +19,7 @@ class IoPriority {
   // As settings have it: "none", "idle", or "best-effort:0" (first) to "best-effort:7"; 4 is what others have.
   //   kInvalidArgument  anything else
   static absl::StatusOr<IoPriority> Parse(std::string_view text);
-  // What this thread has, or has from the one that made it.
+  // What this thread has, or has from the one that made it. best-effort:4 that it was not given by Use: none.
   static IoPriority OfThisThread();
 
   // This thread's from now on, and that of threads that it makes.

@@ -22,6 +22,7 @@
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/simulated_daemon.h"
 #include "tests/support/fake_disk.h"
+#include "tests/support/io_priorities.h"
 
 namespace cairn {
 namespace {
@@ -180,6 +181,7 @@ TEST_F(BackgroundTest, AFetchThatARestoreWaitsForHasNoLimit) {
 }
 
 TEST(BackgroundPriorityTest, FlushesHaveItAndCapturesDoNot) {
+  if (!MaySetIoPriority()) GTEST_SKIP() << "ioprio_set is refused here";
   FakeDisk cache, prefix;
   CoreHarness harness(&cache, &prefix);
   absl::Mutex mutex;
