@@ -81,8 +81,8 @@ std::optional<BlockStream::Block> FirstDiffering(const BlockStream::Piece& piece
 
 absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t bytes_there,
                                                   const catalogue::FileEntry& entry, BlockBuffers& buffers,
-                                                  TransferProgress& progress, const Stopped& stopped,
-                                                  std::uint32_t* crc32) {
+                                                  Throttle& throttle, TransferProgress& progress,
+                                                  const Stopped& stopped, std::uint32_t* crc32) {
   const std::uint64_t bytes =
       bytes_there >= entry.bytes() ? entry.bytes() : bytes_there / kCrcBlockBytes * kCrcBlockBytes;
   BlockStream stream(file, bytes, 0, buffers);
@@ -92,6 +92,9 @@ absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t byte
     const auto piece = stream.Next();
     if (!piece.ok()) break;
     const absl::Cleanup back = [&] { stream.GiveBack(piece->slot); };
+    if (!TakeToCompare(throttle, piece->bytes.size(), progress)) {
+      return Cancelled("{}: checking was stopped", file.path());
+    }
     const auto differs = FirstDiffering(*piece, entry, crc32);
     const std::uint64_t here = differs ? differs->index - piece->first : piece->blocks();
     matching += here;

@@ -37,8 +37,8 @@ using Stopped = std::function<bool()>;
 // number of blocks that match. `crc32`, if given, is continued over them. kCancelled: `stopped` said so.
 absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t bytes_there,
                                                   const catalogue::FileEntry& entry, BlockBuffers& buffers,
-                                                  TransferProgress& progress, const Stopped& stopped,
-                                                  std::uint32_t* crc32);
+                                                  Throttle& throttle, TransferProgress& progress,
+                                                  const Stopped& stopped, std::uint32_t* crc32);
 
 }  // namespace cairn
 

@@ -17,6 +17,7 @@
 #include "storage/file/transfer/checks.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/file/transfer/work_file.h"
+#include "storage/io/io_priority.h"
 #include "storage/io/lost_syncs.h"
 
 namespace cairn {
@@ -118,8 +119,8 @@ absl::StatusOr<bool> FileCopy::HasArrived(FileInfo* in_place) {
   if (!info->is_regular() || info->bytes != entry_.bytes() || HasLostSync(*info)) return false;
   const auto file = target_disk_.Open(job_.to, {.direct = true});
   if (!file.ok()) return false;
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t matching,
-                         CountMatchingBlocks(**file, info->bytes, entry_, buffers_, progress_, stopped_, nullptr));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t matching, CountMatchingBlocks(**file, info->bytes, entry_, buffers_,
+                                                                           throttle_, progress_, stopped_, nullptr));
   if (matching != BlockCount() || !SyncOrDistrust(**file).ok()) return false;
   progress_.bytes_done += entry_.bytes();
   *in_place = *info;
@@ -175,8 +176,8 @@ absl::Status FileCopy::OpenWork() {
 
 absl::Status FileCopy::ContinueWork(const FileInfo& info) {
   if (!HasLostSync(info)) {
-    CAIRN_ASSIGN_OR_RETURN(blocks_kept_, CountMatchingBlocks(*work_, info.bytes, entry_, buffers_, progress_, stopped_,
-                                                             entry_.has_crc32() ? &crc32_ : nullptr));
+    CAIRN_ASSIGN_OR_RETURN(blocks_kept_, CountMatchingBlocks(*work_, info.bytes, entry_, buffers_, throttle_, progress_,
+                                                             stopped_, entry_.has_crc32() ? &crc32_ : nullptr));
     progress_.bytes_done += BytesOfBlocks(blocks_kept_);
   }
   if (info.bytes >= entry_.bytes()) return absl::OkStatus();
@@ -212,6 +213,7 @@ absl::Status FileCopy::CopyPiece(BlockStream& stream, const BlockStream::Piece& 
   if (stopped_() || !TakeBandwidth(throttle_, piece.bytes.size(), progress_)) {
     return Cancelled("copy of {} to {} was stopped at offset {}", job_.from, job_.to, piece.offset());
   }
+  if (progress_.waited_for) IoPriority().Use().IgnoreError();  // until the end of the file: CopyOne
   const std::size_t bytes = piece.bytes.size();
   CAIRN_ASSIGN_OR_RETURN(const std::span<const std::byte> rest, WriteTail(piece));
   auto written = [this, &stream, slot = piece.slot, bytes](absl::Status status) {
@@ -289,6 +291,7 @@ void CopyOne(Disk& source, Disk& target, const CopyJob& job, PieceShape shape, T
              TransferProgress& progress, const Stopped& stopped, Copied& copied) {
   copied.file = Caught([&]() -> absl::StatusOr<CopiedFile> {
     if (stopped()) return Cancelled("copy of {} was stopped", job.from);
+    const absl::Cleanup again = [own = IoPriority::OfThisThread()] { own.Use().IgnoreError(); };
     FileCopy copy(source, target, job, shape, throttle, progress, stopped);
     const absl::Cleanup note = [&] { copied.source_damaged = copy.source_damaged(); };
     return copy.Run();

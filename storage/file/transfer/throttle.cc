@@ -73,4 +73,8 @@ bool Throttle::Take(std::uint64_t bytes, const std::atomic<bool>& stop, const st
   return taken && (background_ == nullptr || background_->Take(bytes, stop, waited_for));
 }
 
+bool Throttle::TakeToCompare(std::uint64_t bytes, const std::atomic<bool>& stop, const std::atomic<bool>* waited_for) {
+  return background_ == nullptr || background_->Take(bytes, stop, waited_for);
+}
+
 }  // namespace cairn

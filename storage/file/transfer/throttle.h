@@ -59,6 +59,8 @@ class Throttle {
   // Waits until `bytes` more may go; false: `stop` was set. `waited_for`: once it is set, the background's budget does
   // not count. Both are looked at at least every 50 ms.
   bool Take(std::uint64_t bytes, const std::atomic<bool>& stop, const std::atomic<bool>* waited_for = nullptr);
+  // For bytes that are read to be compared, not copied: they use the disk, but only the background's limit counts.
+  bool TakeToCompare(std::uint64_t bytes, const std::atomic<bool>& stop, const std::atomic<bool>* waited_for);
 
  private:
   const std::shared_ptr<BackgroundBudget> background_;

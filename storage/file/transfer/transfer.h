@@ -41,6 +41,13 @@ inline bool TakeBandwidth(Throttle& throttle, std::uint64_t bytes, TransferProgr
   return taken;
 }
 
+inline bool TakeToCompare(Throttle& throttle, std::uint64_t bytes, TransferProgress& progress) {
+  ++progress.throttled;
+  const bool taken = throttle.TakeToCompare(bytes, progress.stop, &progress.waited_for);
+  --progress.throttled;
+  return taken;
+}
+
 struct CopyJob {
   std::string from;                             // absolute
   std::string to;                               // absolute; its directories are made

@@ -115,6 +115,19 @@ TEST_F(BackgroundBudgetTest, IsOneForAllAndRaisesNoLimitOfTheirOwn) {
   budget_->UrgentEnded();
 }
 
+TEST_F(BackgroundBudgetTest, WhatIsOnlyComparedHasItButNoLimitOfCopies) {
+  Throttle slow(1, budget_);
+  TransferProgress progress;
+  EXPECT_TRUE(TakeToCompare(slow, 100 * kRate, progress));
+  EXPECT_EQ(waited().count(), 0);
+  budget_->UrgentBegan();
+  for (int i = 0; i < 11; ++i) EXPECT_TRUE(TakeToCompare(slow, kRate, progress));
+  EXPECT_NEAR(static_cast<double>(waited().count()), 10'000, 100);
+  budget_->UrgentEnded();
+  Throttle alone(1);
+  EXPECT_TRUE(TakeToCompare(alone, 100 * kRate, progress));
+}
+
 TEST_F(BackgroundBudgetTest, WhatAClientWaitsForGoesOnAtOnce) {
   Throttle copies(0, budget_);
   std::atomic<bool> waited_for{false};
