@@ -378,7 +378,6 @@ void Outputs::StoreFiles(const WriterPtr& writer, Rank rank, ListedFiles listed)
     return Fail(*dataset, fmt::format("rank {} has {} files, at most {} are possible", rank, listed.size(),
                                       RoutedNames::kFilesMax));
   }
-  // On the prefix that may last: it is done where flushes are.
   catalogue::Catalogue catalogue = PartRecord(given_.run, *dataset, rank, {});
   catalogue.set_files(true);
   auto sum = [store = given_.stores.Of(*dataset), listed = std::move(listed), catalogue = std::move(catalogue)] {
@@ -391,7 +390,10 @@ void Outputs::StoreFiles(const WriterPtr& writer, Rank rank, ListedFiles listed)
     Fail(*dataset, fmt::format("rank {}: {}", rank, MessageOf(done.status())));
   };
   if (!dataset->kind.past_cache) return context_.OnCache(std::move(sum), std::move(summed));
-  RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.env.loop, std::move(sum), std::move(summed));
+  // On the prefix that may last: neither captures and restores there nor flushes, which give way, have its threads. The
+  // client waits for it.
+  RunBlocking(context_.env.pools.far, "files written past the cache to " + given_.gate.path(), context_.env.loop,
+              std::move(sum), std::move(summed));
 }
 
 // --- Reading them back ---

@@ -68,6 +68,11 @@ std::function<void()> UsesIoPriority(const Config::Background& background) {
   };
 }
 
+// Those of one prefix may all hang: then the others have as many threads as in any pool.
+std::size_t FlushesPerPrefix(const Config& config) {
+  return 2 * std::size_t{std::max<std::uint32_t>(1, config.flush.parallel)};
+}
+
 class ThreadedCoreImpl final : public ThreadedCore {
  public:
   ThreadedCoreImpl(const Config& config, Clocks clocks, const Arbiters& arbiters, PeerAccess* peers)
@@ -80,7 +85,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
         images_(MakeBlockingPool(config.threads)),
         prefix_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)),
         // Those of a run that hang (Flusher::FreeSlots) leave the others their threads.
-        flush_(MakeLanes(2 * std::max<std::uint32_t>(1, config.flush.parallel), kLaneThreads, clocks_.steady,
+        flush_(MakeLanes(FlushesPerPrefix(config), kLaneThreads + FlushesPerPrefix(config), clocks_.steady,
                          UsesIoPriority(config.background))),
         growing_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady, UsesIoPriority(config.background))),
         far_(MakeLanes(kFarPerPrefix, kLaneThreads, clocks_.steady)) {}
