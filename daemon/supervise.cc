@@ -63,12 +63,13 @@ void SetLimits(const Config::Supervision& settings, Supervisor::Options* options
   std::stringstream own;
   own << std::ifstream("/proc/self/cgroup").rdbuf();
   const std::string parent = settings.cgroup == "auto" ? "" : settings.cgroup;
-  absl::StatusOr<WorkerGroups> groups = WorkerGroups::Open("/sys/fs/cgroup", own.str(), parent, ::getpid());
+  absl::StatusOr<WorkerGroups> groups =
+      WorkerGroups::Open("/sys/fs/cgroup", own.str(), parent, ::getpid(), settings.io_weight != 100);
   if (groups.ok()) {
     options->groups = *std::move(groups);
     spdlog::info("workers are limited by control groups: {}", options->groups.Describe());
     if (settings.io_weight != 100 && !options->groups.weighs_io()) {
-      spdlog::warn("supervisor.io_weight has no effect: the control groups have no controller for disks");
+      spdlog::warn("supervisor.io_weight has no effect: the control groups have no controller for disks, or refuse it");
     }
   } else {
     spdlog::warn("workers are not limited by control groups: {}", MessageOf(groups.status()));

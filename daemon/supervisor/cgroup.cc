@@ -79,7 +79,7 @@ absl::Status WeighIo(const std::string& group, bool v2, std::uint32_t weight) {
 }  // namespace
 
 absl::StatusOr<WorkerGroups> WorkerGroups::Open(const std::string& root, std::string_view own,
-                                                const std::string& parent, pid_t self) {
+                                                const std::string& parent, pid_t self, bool weighs_io) {
   WorkerGroups groups;
   std::string tried;
   while (!own.empty()) {
@@ -94,8 +94,9 @@ absl::StatusOr<WorkerGroups> WorkerGroups::Open(const std::string& root, std::st
     };
     if (tree.v2) {
       tree.folder = root + group;
-    } else if (has("memory") || has("cpu") || has("pids") || has("blkio")) {
-      tree.memory = has("memory"), tree.cpu = has("cpu"), tree.tasks = has("pids"), tree.io = has("blkio");
+    } else if (has("memory") || has("cpu") || has("pids") || (weighs_io && has("blkio"))) {
+      tree.memory = has("memory"), tree.cpu = has("cpu"), tree.tasks = has("pids");
+      tree.io = weighs_io && has("blkio");
       tree.folder = fmt::format("{}/{}{}", root, controllers.substr(1, controllers.size() - 2), group);
     } else {
       continue;
@@ -104,20 +105,32 @@ absl::StatusOr<WorkerGroups> WorkerGroups::Open(const std::string& root, std::st
     if (tree.v2) {
       const std::string words = ReadWords(tree.folder + "/cgroup.controllers");
       std::string enable;
-      const std::array<std::pair<const char*, bool*>, 4> wanted{
-          {{"memory", &tree.memory}, {"cpu", &tree.cpu}, {"pids", &tree.tasks}, {"io", &tree.io}}};
+      const auto offers = [&](std::string_view name) {
+        return words.find(fmt::format(" {} ", name)) != std::string::npos;
+      };
+      const std::array<std::pair<const char*, bool*>, 3> wanted{
+          {{"memory", &tree.memory}, {"cpu", &tree.cpu}, {"pids", &tree.tasks}}};
       for (const auto& [name, there] : wanted) {
-        *there = words.find(fmt::format(" {} ", name)) != std::string::npos;
+        *there = offers(name);
         if (*there) enable += fmt::format("{}+{}", enable.empty() ? "" : " ", name);
       }
-      if (enable.empty()) {
+      tree.io = weighs_io && offers("io");
+      if (enable.empty() && !tree.io) {
         usable = Unavailable("{}: no controllers", tree.folder);
       } else {
         if (parent.empty()) {
           Keep(&usable, MakeGroup(tree.folder + "/supervisor"));
           Keep(&usable, Write(tree.folder + "/supervisor/cgroup.procs", fmt::format("{}", self)));
         }
-        Keep(&usable, Write(tree.folder + "/cgroup.subtree_control", enable));
+        // By itself: a kernel that refuses it still limits the rest.
+        const std::string control = tree.folder + "/cgroup.subtree_control";
+        const absl::Status io = tree.io ? Write(control, "+io") : absl::OkStatus();
+        if (enable.empty()) {
+          Keep(&usable, io);
+        } else {
+          tree.io = tree.io && io.ok();
+          Keep(&usable, Write(control, enable));
+        }
       }
     } else if (!IsThere(tree.folder) || ::access((tree.folder + "/cgroup.procs").c_str(), W_OK) != 0) {
       Keep(&usable, Unavailable("{}: not to be written", tree.folder));

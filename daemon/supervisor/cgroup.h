@@ -29,14 +29,15 @@ class WorkerGroups {
   // `root`: where control groups are mounted. `own`: the text of /proc/self/cgroup. `parent`: a group's name such as
   // "/cairn"; empty: the group that this process is in (a service with Delegate=yes). In version 2 this process leaves
   // the parent for the group "supervisor" below it: a group with controllers has no processes of its own.
+  // `weighs_io`: a weight for disks is wanted; else nothing is changed for that.
   //   kUnavailable  there is no tree that this process may change; the message says what was tried
   static absl::StatusOr<WorkerGroups> Open(const std::string& root, std::string_view own, const std::string& parent,
-                                           pid_t self);
+                                           pid_t self, bool weighs_io);
 
   bool there() const { return !trees_.empty(); }
   // The version, the parents, and what is limited: for the log.
   std::string Describe() const;
-  bool weighs_io() const;  // there is a controller for that
+  bool weighs_io() const;  // it is wanted, and there is a controller for that
   // Makes the user's group and sets its limits, then puts process `pid` there.
   //   kUnavailable  a file cannot be written, or no group of the kernel's has io_weight, which is not 100: the message
   //                 names it. What can be limited is.

@@ -26,6 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // --- cgroup.h: a tree that looks like the kernel's ---
 
@@ -40,7 +41,7 @@ TEST_F(GroupsTest, Version2) {
   for (const char* file : {"memory.max", "cpu.weight", "io.weight", "io.bfq.weight", "pids.max", "cgroup.procs"}) {
     Write(std::string("system.slice/cairnd.service/user-7/") + file);
   }
-  const auto groups = WorkerGroups::Open(folder_, "0::/system.slice/cairnd.service\n", "", 42);
+  const auto groups = WorkerGroups::Open(folder_, "0::/system.slice/cairnd.service\n", "", 42, true);
   ASSERT_TRUE(groups.ok()) << groups.status();
   EXPECT_TRUE(groups->there());
   EXPECT_THAT(groups->Describe(),
@@ -48,7 +49,7 @@ TEST_F(GroupsTest, Version2) {
   EXPECT_TRUE(groups->weighs_io());
   const std::string at = "system.slice/cairnd.service/";
   EXPECT_EQ(Read(at + "supervisor/cgroup.procs"), "42");
-  EXPECT_EQ(Read(at + "cgroup.subtree_control"), "+memory +cpu +pids +io");
+  EXPECT_EQ(Read(at + "cgroup.subtree_control"), "+memory +cpu +pids") << "as it was written last";
   EXPECT_TRUE(groups->Enter(7, kLimits, 43).ok());
   EXPECT_EQ(Read(at + "user-7/memory.max"), "1073741824");
   EXPECT_EQ(Read(at + "user-7/cpu.weight"), "50");
@@ -68,7 +69,8 @@ TEST_F(GroupsTest, Version1) {
     Write(file);
   }
   fs::create_directories(folder_ + "/pids");  // which may not be written: no cgroup.procs in the parent
-  const auto groups = WorkerGroups::Open(folder_, "8:pids:/\n4:memory:/x\n1:cpu,cpuacct:/x\n0::/\n", "/cairn", 42);
+  const auto groups =
+      WorkerGroups::Open(folder_, "8:pids:/\n4:memory:/x\n1:cpu,cpuacct:/x\n0::/\n", "/cairn", 42, true);
   ASSERT_TRUE(groups.ok()) << groups.status();
   EXPECT_THAT(groups->Describe(), HasSubstr("/memory/cairn: memory"));
   EXPECT_TRUE(groups->Enter(7, kLimits, 43).ok());
@@ -77,12 +79,32 @@ TEST_F(GroupsTest, Version1) {
   EXPECT_EQ(Read("cpu,cpuacct/cairn/user-7/cpu.shares"), "512");
 }
 
+TEST_F(GroupsTest, DisksAreLeftAloneUnlessAWeightIsWanted) {
+  Write("a/cgroup.controllers", "io memory\n");
+  for (const char* file : {"a/cgroup.subtree_control", "a/supervisor/cgroup.procs", "blkio/cairn/cgroup.procs",
+                           "memory/cairn/cgroup.procs"}) {
+    Write(file);
+  }
+  const auto version2 = WorkerGroups::Open(folder_, "0::/a\n", "", 42, false);
+  ASSERT_TRUE(version2.ok()) << version2.status();
+  EXPECT_FALSE(version2->weighs_io());
+  EXPECT_EQ(Read("a/cgroup.subtree_control"), "+memory");
+  const std::string own = "5:blkio:/x\n4:memory:/x\n";
+  const auto without = WorkerGroups::Open(folder_, own, "/cairn", 42, false);
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_THAT(without->Describe(), Not(HasSubstr("blkio")));
+  const auto with = WorkerGroups::Open(folder_, own, "/cairn", 42, true);
+  ASSERT_TRUE(with.ok()) << with.status();
+  EXPECT_THAT(with->Describe(), HasSubstr("/blkio/cairn: io"));
+}
+
 TEST_F(GroupsTest, AKernelThatSharesNoDiskByWeightsIsToldOfOnlyIfOneIsWanted) {
   Write("a/cgroup.controllers", "io\n");
   for (const char* file : {"a/cgroup.subtree_control", "a/supervisor/cgroup.procs", "a/user-7/cgroup.procs"})
     Write(file);
-  const auto groups = WorkerGroups::Open(folder_, "0::/a\n", "", 42);
+  const auto groups = WorkerGroups::Open(folder_, "0::/a\n", "", 42, true);
   ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_EQ(Read("a/cgroup.subtree_control"), "+io");
   EXPECT_TRUE(groups->Enter(7, {}, 43).ok());
   const absl::Status entered = groups->Enter(7, {.io_weight = 50}, 43);
   EXPECT_THAT(std::string(MessageOf(entered)), HasSubstr("/io.weight: "));
@@ -93,7 +115,7 @@ TEST_F(GroupsTest, AKernelThatSharesNoDiskByWeightsIsToldOfOnlyIfOneIsWanted) {
 }
 
 TEST_F(GroupsTest, WithoutGroupsNothingIsLimited) {
-  const auto groups = WorkerGroups::Open(folder_, "0::/\n", "", 42);
+  const auto groups = WorkerGroups::Open(folder_, "0::/\n", "", 42, true);
   ASSERT_FALSE(groups.ok());
   EXPECT_THAT(std::string(MessageOf(groups.status())), HasSubstr("no controllers"));
   EXPECT_FALSE(WorkerGroups().there());
