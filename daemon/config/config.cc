@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -151,10 +152,23 @@ bool IsSection(std::string_view key) {
   });
 }
 
-// The log is not there yet: what is said of them waits.
-void WarnOf(Config& config, const OldName& name) {
+// By its old name: `set` sets the field that it is given. What earlier versions took is taken. The log is not there
+// yet: what is said of it waits.
+template <typename Set>
+absl::Status SetOld(Config& config, const OldName& name, const Set& set) {
   config.warnings.push_back(
       fmt::format("{} is an old name of {}, which counts where both are given", name.old_key, name.key));
+  Field field = *FindField(name.key);
+  auto* const place = std::get_if<std::uint64_t* (*)(Config&)>(&field.place);
+  if (field.kind != FieldKind::kRate || place == nullptr) return set(field);
+  const std::uint64_t min = std::exchange(field.min, 0);
+  CAIRN_RETURN_IF_ERROR(set(field));
+  std::uint64_t& rate = *(*place)(config);
+  if (rate == 0 || rate >= min) return absl::OkStatus();
+  config.warnings.push_back(fmt::format("{}: {} is raised to {}, the least that is possible", name.old_key,
+                                        FormatRate(rate), FormatRate(min)));
+  rate = min;
+  return absl::OkStatus();
 }
 
 // What a file of an earlier version has. Before the others: the new names count.
@@ -162,8 +176,8 @@ void LayOld(const toml::table& table, std::string_view file, Config& config, std
   for (const OldName& name : OldNames()) {
     const toml::node* const node = table.at_path(name.old_key).node();
     if (node == nullptr) continue;
-    WarnOf(config, name);
-    const absl::Status status = SetFromNode(config, *FindField(name.key), *node);
+    const absl::Status status =
+        SetOld(config, name, [&](const Field& field) { return SetFromNode(config, field, *node); });
     if (status.ok()) continue;
     errors.push_back(fmt::format("{}:{}: {}: {}", file, node->source().begin.line, name.old_key, MessageOf(status)));
   }
@@ -338,9 +352,10 @@ absl::StatusOr<Config> LoadConfigFile(const std::string& path, const Config& bas
 }
 
 absl::Status SetConfigField(Config& config, std::string_view key, std::string_view value) {
-  const OldName* const old = FindOldName(key);
-  if (old != nullptr) WarnOf(config, *old);
-  const Field* field = FindField(old != nullptr ? old->key : key);
+  if (const OldName* const old = FindOldName(key); old != nullptr) {
+    return Annotate(SetOld(config, *old, [&](const Field& field) { return SetField(config, field, value); }), key);
+  }
+  const Field* field = FindField(key);
   if (field == nullptr) return NotFound("{}: unknown key", key);
   return Annotate(SetField(config, *field, value), key);
 }

@@ -107,6 +107,10 @@ TEST(ConfigTest, ANameOfAnEarlierVersionIsTakenWithAWarning) {
   EXPECT_THAT(ParseConfig("x.toml", new_one, Config())->warnings, IsEmpty());
   EXPECT_THAT(ErrorOf("[flush]\nbeside_captures = true\n"),
               HasSubstr("x.toml:2: flush.beside_captures: expected a rate such as"));
+  const auto small = ParseConfig("x.toml", "[flush]\nbeside_captures = \"500kB/s\"\n", Config());
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_EQ(small->background.beside_captures, 1'000'000u);
+  EXPECT_THAT(small->warnings.back(), HasSubstr("500KB/s is raised to 1MB/s"));
   Config flags;
   EXPECT_TRUE(SetConfigField(flags, "flush.beside_captures", "4MB/s").ok());
   EXPECT_EQ(flags.background.beside_captures, 4'000'000u);
