@@ -123,7 +123,9 @@ absl::Status Finisher::GiveUpSteps() {
       if (arrived.there <= arrived.matching) continue;
       CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, OpenTarget(name));
       if (name == "md.idx" && arrived.matching == 0) {  // a header is not changed in place
+        CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
         CAIRN_RETURN_IF_ERROR(Annotate(ends_.target.Remove(To(name)), "target"));
+        ForgetLostSync(info);  // the one that is made next may get its inode
         CAIRN_RETURN_IF_ERROR(Annotate(ends_.target.SyncDirectory(ends_.to), "target"));
         arrived = {};
         continue;
@@ -221,6 +223,7 @@ absl::Status Finisher::MakeIndex(File& from, const catalogue::FileEntry& entry) 
 absl::Status Finisher::Complete(const std::string& name, const catalogue::FileEntry& entry) {
   auto from = ends_.source.Open(From(name), {});
   if (!from.ok()) return Annotate(from.status(), "source");
+  const bool written_anew = arrived_[name].matching == 0;  // before the header of a new md.idx counts as there
   if (name == "md.idx" && arrived_[name].inode == 0) CAIRN_RETURN_IF_ERROR(MakeIndex(**from, entry));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> to, OpenTarget(name));
   const bool records = name == "md.idx" || name == "mmd.0";
@@ -231,7 +234,7 @@ absl::Status Finisher::Complete(const std::string& name, const catalogue::FileEn
     const timespec mtime{.tv_sec = entry.mtime_s(), .tv_nsec = static_cast<long>(entry.mtime_ns())};
     CAIRN_RETURN_IF_ERROR(ends_.target.SetModeAndTimes(To(name), entry.mode() & 07777, atime, mtime));
   }
-  return Annotate(SyncOrDistrust(*to, /*written_anew=*/arrived_[name].matching == 0), "target");
+  return Annotate(SyncOrDistrust(*to, written_anew), "target");
 }
 
 absl::Status Finisher::RemoveStrays() {

@@ -263,7 +263,10 @@ absl::Status FileCopy::Finish() {
     // Whatever of it reads back well may not be on the disk: nothing of it is continued. If it cannot be removed, the
     // sync's error counts all the same, and it is remembered. It is not cut instead: another node's daemon may have put
     // it in its place by now.
-    if (target_disk_.Remove(work_path_).ok()) ForgetLostSync(info);
+    // And what is removed may be another of that name, made since then: only a file without a name is gone.
+    const absl::Status removed = target_disk_.Remove(work_path_);
+    const auto left = work_->Info();
+    if (removed.ok() && left.ok() && left->links == 0) ForgetLostSync(info);
     return synced;
   }
   return absl::OkStatus();

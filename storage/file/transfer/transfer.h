@@ -23,6 +23,7 @@ struct TransferProgress {
   std::atomic<std::uint64_t> bytes_done{0};
   std::atomic<std::uint64_t> compared{0};   // bytes that were there before and may count as done
   std::atomic<std::uint32_t> throttled{0};  // so many of its files wait for their share of the bandwidth
+  std::atomic<bool> queued{false};          // set by the owner: no thread has begun it yet
   std::atomic<bool> waited_for{false};      // set by the owner: it does not give way to what is more urgent any more
   std::atomic<bool> stop{false};            // set by the owner: the copy ends with kCancelled at the next piece
 

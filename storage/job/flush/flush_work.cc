@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "storage/base/status.h"
+#include "storage/io/lost_syncs.h"
 #include "storage/job/grow/grown_directory.h"
 #include "storage/place/prefix/waiting.h"
 
@@ -37,6 +38,11 @@ absl::Status WhatIsMissing(const FlushSource& source, const std::vector<CopyJob>
   return why;
 }
 
+// Another node's good sync of the same file says nothing of what this node's kernel has given up.
+absl::Status LostSync(const std::string& path) {
+  return Aborted("{}: another node has brought it, and a sync of it has failed on this one", path);
+}
+
 absl::StatusOr<CopiedFile> FileBrought(Disk& disk, const Prefix& prefix, const catalogue::Catalogue& catalogue,
                                        int number, Throttle& throttle, TransferProgress& progress) {
   const catalogue::FileEntry& entry = catalogue.file(number);
@@ -45,6 +51,7 @@ absl::StatusOr<CopiedFile> FileBrought(Disk& disk, const Prefix& prefix, const c
   if (waits) {
     CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(*waits));
     if (info.bytes != entry.bytes()) return Aborted("{}: {} bytes of {}", *waits, info.bytes, entry.bytes());
+    if (HasLostSync(info)) return LostSync(*waits);
     file.work = *std::move(waits);
     return file;
   }
@@ -54,6 +61,7 @@ absl::StatusOr<CopiedFile> FileBrought(Disk& disk, const Prefix& prefix, const c
   }
   CAIRN_RETURN_IF_ERROR(there);
   CAIRN_ASSIGN_OR_RETURN(file.in_place, disk.Info(file.to));
+  if (HasLostSync(file.in_place)) return LostSync(file.to);
   return file;
 }
 
