@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
+#include <string>
 
 #include "storage/io/disk.h"
 #include "tests/support/fake_disk.h"
@@ -62,20 +62,6 @@ TEST_F(LostSyncsTest, AFileThatDoesNotSayWhichItIsIsNotSynced) {
   disk_.FailOn({.op = FakeOp::kFileInfo});
   EXPECT_STATUS(kUnavailable, SyncOrDistrust(*file), "");
   EXPECT_EQ(syncs, 0u);
-}
-
-// The last test of this process: nothing is trusted after it.
-TEST_F(LostSyncsTest, WhenThereAreTooManyNoFileIsTrusted) {
-  disk_.FailOn({.op = FakeOp::kSync, .times = kLostSyncsMax + 1});
-  for (std::size_t i = 0; i < kLostSyncsMax; ++i) {
-    const std::string path = "/" + std::to_string(i);
-    EXPECT_STATUS(kUnavailable, SyncOrDistrust(*Open(path)), "");
-  }
-  Open("/other");
-  EXPECT_FALSE(HasLostSync(InfoOf("/other")));
-  EXPECT_STATUS(kUnavailable, SyncOrDistrust(*Open("/one_more")), "");
-  EXPECT_TRUE(HasLostSync(InfoOf("/one_more")));
-  EXPECT_TRUE(HasLostSync(InfoOf("/other")));
 }
 
 }  // namespace
