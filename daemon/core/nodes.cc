@@ -148,6 +148,7 @@ void Nodes::Begin() {
   failed_ = 0;
   reached_.clear();
   silent_.clear();
+  asking_silent_ = false;
   const MembershipSettings settings = SettingsOf();
   links_ = std::make_unique<FirstFrame>(FirstFrame::Given{
       .loop = context_.loop(), .net = context_.env.peers->net(), .run = given_.run, .silence = settings.silence()});
@@ -331,7 +332,8 @@ void Nodes::AskHoldings(std::function<void(Holdings holdings)> then) {
     both->holdings = std::move(holdings);
     ended();
   });
-  AskHoldingsOf(std::move(silent), 0, kForSilent, [both, ended](Holdings holdings) {
+  AskHoldingsOf(std::move(silent), 0, kForSilent, [this, both, ended](Holdings holdings) {
+    AskSilentAgain(holdings);
     both->of_silent = std::move(holdings);
     ended();
   });
@@ -353,6 +355,18 @@ void Nodes::AskHoldingsOf(std::vector<Member> members, std::size_t there, const 
         }
         then(std::move(holdings));
       });
+}
+
+// The link of one that is slow, not silent, ends before its answer each time: else it would never be heard again.
+void Nodes::AskSilentAgain(const Holdings& told) {
+  if (asking_silent_ || !membership_) return;
+  std::vector<Member> silent;
+  for (const Told& one : told) {
+    if (absl::IsDeadlineExceeded(one.holdings.status())) silent.push_back(one.member);
+  }
+  if (silent.empty()) return;
+  asking_silent_ = true;
+  AskHoldingsOf(std::move(silent), 0, kForRestarts, [this](const Holdings&) { asking_silent_ = false; });
 }
 
 // Of one that is missing.

@@ -79,8 +79,9 @@ class Nodes {
   using Holdings = std::vector<Told>;
   // What do all others in the table hold? Who is missing may hold what nobody else has, and is asked, too, after those
   // who are there. Within 4 s, and one that is silent within 2 s. One that was silent, and is still missing, within
-  // 0.2 s: long enough for one that can be reached again. It is given up after three terms, or comes back. Empty, soon,
-  // if there are none; `then` as above.
+  // 0.2 s: long enough for one that can be reached again. One that needs longer is asked once more behind that, for
+  // nobody who waits: if it answers within 2 s it is not silent the next time. It is given up after three terms, or
+  // comes back. Empty, soon, if there are none; `then` as above.
   void AskHoldings(std::function<void(Holdings holdings)> then);
   // Runs `then` once links lead from this daemon to a coordinator, whose table is here, and `node` is in it. That is
   // waited for within bounds: 5 s for the table, then 2 s for the node. Not inside the call; soon if no links can come.
@@ -114,6 +115,7 @@ class Nodes {
   void AskHoldingsOf(std::vector<Member> members, std::size_t there, const Questions::Patience& patience,
                      std::function<void(Holdings holdings)> then);
   void Heard(const Told& told);
+  void AskSilentAgain(const Holdings& told);
   const TableEntry* EntryOf(const NodeId& node) const;
   std::chrono::milliseconds Term() const;
   struct Awaited;
@@ -141,6 +143,7 @@ class Nodes {
   bool acting_ = false;
   std::set<NodeId> reached_;  // of those who are missing in the table: they have told what they hold
   std::set<NodeId> silent_;   // of the same: they did not answer the last time
+  bool asking_silent_ = false;
   // Until then those must have come whom the coordinator of that epoch does not know, and the one before it knew.
   SteadyTime some_until_;
   std::uint64_t some_epoch_ = 0;

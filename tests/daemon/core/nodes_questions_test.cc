@@ -171,6 +171,36 @@ TEST_F(NodesQuestionsTest, AMissingNodeThatWasSilentIsHeardAsSoonAsItAnswers) {
   EXPECT_TRUE(nodes_->Find(kOtherNode));
 }
 
+// It answers whoever waits for it: to wait a moment only must not make that for ever.
+TEST_F(NodesQuestionsTest, AMissingNodeThatIsSlowIsHeardTheNextTime) {
+  StartBoth();
+  other_->ledger.Adopt(WholeInCache(5));
+  network_.Block(kOtherAddress, "10.0.0.1:17600");
+  network_.Block("10.0.0.1:17600", kOtherAddress);
+  Pass(std::chrono::seconds(15));
+  const auto silent = AskHoldings();
+  Pass(std::chrono::milliseconds(2'200));
+  ASSERT_TRUE(silent->has_value());
+  EXPECT_FALSE((**silent)[0].holdings.ok());
+  network_.on_send = [](const std::string& from, const std::string&, peer::Frame& frame) {
+    if (from == kOtherAddress && !frame.has_answer()) frame.Clear();  // it does not join again meanwhile
+  };
+  network_.UnblockAll();
+  network_.Slow(kOtherAddress, std::chrono::milliseconds(150));  // there, and back
+  const auto again = AskHoldings();
+  Pass(std::chrono::milliseconds(300));
+  ASSERT_TRUE(again->has_value());
+  EXPECT_STATUS(StatusCode::kDeadlineExceeded, (**again)[0].holdings, "");
+  Pass(std::chrono::milliseconds(700));
+  EXPECT_TRUE(nodes_->Find(kOtherNode)) << "its answer has come behind that";
+  const auto heard = AskHoldings();
+  Pass(std::chrono::milliseconds(600));
+  ASSERT_TRUE(heard->has_value());
+  EXPECT_TRUE((**heard)[0].missing);
+  ASSERT_OK((**heard)[0].holdings);
+  EXPECT_EQ((**heard)[0].holdings->datasets(0).dataset(), 5u);
+}
+
 // No link of the tree leads to it, but it can be reached.
 TEST_F(NodesQuestionsTest, AMissingNodeThatTellsWhatItHoldsIsThereUntilTheTableSaysOtherwise) {
   StartBoth();
