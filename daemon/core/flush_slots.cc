@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <utility>
 
 namespace cairn {
 
@@ -13,14 +14,17 @@ std::uint32_t FlushSlots::CopiesMoving(SteadyTime now, std::chrono::milliseconds
 bool FlushSlots::HasStalled(const Progress& progress, SteadyTime now, std::chrono::milliseconds stalled) {
   const auto copy = copies_.find(progress);
   if (copy == copies_.end()) return false;
-  if (progress->GotOn(copy->second.progress)) copy->second.since = now;
-  return now >= copy->second.since + stalled;
+  Seen& seen = copy->second;
+  const bool was_queued = std::exchange(seen.queued, progress->queued.load());
+  const bool begun = was_queued && !seen.queued;
+  if (progress->GotOn(seen.progress) || begun) seen.since = now;
+  return now >= seen.since + stalled;
 }
 
 std::optional<SteadyTime> FlushSlots::StalledSince(const Progress& progress, SteadyTime now,
                                                    std::chrono::milliseconds stalled) const {
   const auto seen = copies_.find(progress);
-  if (seen == copies_.end() || now < seen->second.since + stalled) return std::nullopt;
+  if (seen == copies_.end() || seen->second.queued || now < seen->second.since + stalled) return std::nullopt;
   return seen->second.since;
 }
 

@@ -23,7 +23,7 @@ class FlushSlots {
 
   using Progress = std::shared_ptr<const TransferProgress>;
   void CopyBegins(const Progress& progress, SteadyTime now) {
-    copies_[progress] = {.progress = 0, .since = now};
+    copies_[progress] = {.progress = 0, .since = now, .queued = progress->queued};
     if (give_way_) give_way_();
   }
   // Runs within each CopyBegins: whatever uses the same disk stops. Once.
@@ -32,9 +32,10 @@ class FlushSlots {
   std::uint32_t copies() const { return static_cast<std::uint32_t>(copies_.size()); }
   // Those that have got on within `stalled`, as far as they have been looked at.
   std::uint32_t CopiesMoving(SteadyTime now, std::chrono::milliseconds stalled);
-  // Has this one not got on within `stalled`? It is looked at now.
+  // Has this one not got on within `stalled`? It is looked at now. Of one that has waited for a thread, the time counts
+  // from when that is seen to have begun it.
   bool HasStalled(const Progress& progress, SteadyTime now, std::chrono::milliseconds stalled);
-  // Since when this one has not got on, if it has not within `stalled`.
+  // Since when this one has not got on, if it has not within `stalled`. One that waits for a thread does not hang.
   std::optional<SteadyTime> StalledSince(const Progress& progress, SteadyTime now,
                                          std::chrono::milliseconds stalled) const;
 
@@ -45,6 +46,7 @@ class FlushSlots {
   struct Seen {
     std::uint64_t progress = 0;  // TransferProgress::GotOn
     SteadyTime since;
+    bool queued = false;  // no thread had begun it
   };
   std::map<Progress, Seen> copies_;
   std::function<void()> give_way_;

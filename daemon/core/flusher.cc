@@ -77,6 +77,11 @@ std::optional<SteadyTime> Flusher::StalledSince() const {
 }
 
 bool Flusher::Hangs(const Job& job) const {
+  return HasStalled(job) && !job.progress->queued;
+}
+
+// Also one that no thread of its lane has begun yet.
+bool Flusher::HasStalled(const Job& job) const {
   return job.state == Job::State::kCopying && given_.slots.HasStalled(job.progress, context_.now(), stalled());
 }
 
@@ -104,6 +109,9 @@ void Flusher::LookAgain() {
   context_.loop().After(std::min(kLookEvery, stalled()), [this] {
     looking_again_ = false;
     CommitNext();  // one that waits for a copy may wait for it no longer
+    // Also where nothing is planned just now: those that are copied behind it wait.
+    const auto copies = [](const auto& item) { return item.second->state == Job::State::kCopying; };
+    if (std::ranges::any_of(jobs_, copies)) LookAgain();
     reports_.look_again();
   });
 }
@@ -173,7 +181,7 @@ void Flusher::CommitNext() {
   if (const Launch* newest = given_.ledger.newest(); newest != nullptr && newest->provisional) return;
   std::vector<JobPtr> hanging;
   for (const auto& [id, job] : std::map(jobs_)) {
-    const bool hangs = Hangs(*job);
+    const bool hangs = HasStalled(*job);  // what waits behind copies that hang is not waited for either
     if (hangs) hanging.push_back(job);
     if (job->running() && !hangs) return;
     if (job->state != Job::State::kCopied) continue;

@@ -134,6 +134,7 @@ class Flusher {
   void DropWithoutCopy();
   std::uint32_t FreeSlots();
   bool Hangs(const Job& job) const;
+  bool HasStalled(const Job& job) const;
   bool MustWaitFor(const Job& older, const Job& newer) const;
   void LookAgain();
   std::chrono::milliseconds stalled() const { return std::chrono::milliseconds(context_.config.flush.stalled_ms); }

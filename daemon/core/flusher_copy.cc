@@ -36,6 +36,7 @@ void Flusher::Copy(const JobPtr& job) {
       job->there.insert(rank);
     }
   }
+  job->progress->queued = true;
   given_.slots.CopyBegins(job->progress, context_.now());
   LookAgain();
   ++job->tries;
@@ -134,6 +135,7 @@ void Flusher::CopyHere(const JobPtr& job, std::function<void(StepResult)> then) 
   const Dataset& dataset = *job->dataset;
   auto copy = [this, job, folder = given_.folder->DatasetPath(dataset.id), file = given_.flush_file,
                grown = given_.record.Grown(dataset.id), visit = given_.gate.MakeVisitor()] {
+    job->progress->queued = false;
     StepResult result;
     result.visited = visit([&](Prefix& prefix) {
       result.outcome = CopyDataset(

@@ -42,5 +42,23 @@ TEST(FlushSlotsTest, ACopyStallsThatDoesNotGetOnUnlessItWaitsForBandwidth) {
   EXPECT_EQ(slots.StalledSince(hung, begin + 2 * kStalled, kStalled), std::nullopt);
 }
 
+// Its lane is busy with others': it has the whole time once a thread has begun it.
+TEST(FlushSlotsTest, ACopyThatWaitsForAThreadDoesNotHang) {
+  constexpr std::chrono::seconds kStalled(30), kMoment(1);
+  const SteadyTime begin{std::chrono::hours(1)};
+  FlushSlots slots(0);
+  const auto copy = std::make_shared<TransferProgress>();
+  copy->queued = true;
+  slots.CopyBegins(copy, begin);
+  EXPECT_TRUE(slots.HasStalled(copy, begin + kStalled, kStalled)) << "others may have its slot";
+  EXPECT_EQ(slots.StalledSince(copy, begin + kStalled, kStalled), std::nullopt);
+  copy->queued = false;
+  const SteadyTime seen = begin + 2 * kStalled;
+  EXPECT_FALSE(slots.HasStalled(copy, seen, kStalled));
+  EXPECT_FALSE(slots.HasStalled(copy, seen + kStalled - kMoment, kStalled));
+  EXPECT_TRUE(slots.HasStalled(copy, seen + kStalled, kStalled));
+  EXPECT_EQ(slots.StalledSince(copy, seen + kStalled, kStalled), seen);
+}
+
 }  // namespace
 }  // namespace cairn
