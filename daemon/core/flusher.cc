@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "daemon/core/facts.h"
@@ -131,6 +132,10 @@ void Flusher::Order(DatasetId id) {
   if (const auto at = jobs_.find(id); at != jobs_.end() && at->second->state == Job::State::kBackingOff) {
     context_.loop().Cancel(std::exchange(at->second->timer, 0));
     at->second->state = Job::State::kWaiting;
+  } else if (at != jobs_.end() && at->second->state == Job::State::kNotNoted) {
+    context_.loop().Cancel(std::exchange(at->second->timer, 0));
+    at->second->state = Job::State::kCopied;
+    CommitNext();
   }
   Want(id);
 }
@@ -226,17 +231,51 @@ void Flusher::Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>
       lease->End();
     });
   };
-  if (!job->dataset->kind.files) return go();
   // After a crash this node's record says which datasets may have been withdrawn for this one's files. Without that
   // note the next daemon takes it that somebody has removed them: they would leave the cache, where they are whole, and
-  // no restart would choose them. So nobody is withdrawn before it is stored.
-  given_.record.Store([this, job, lease, go](const absl::Status& stored) {
-    if (stored.ok() || given_.record.BegunIsStored(job->dataset->id)) return go();
-    StepResult result;
-    result.FailWith(Annotate(stored, "what is to be replaced on the prefix cannot be noted"));
-    CommitEnded(job, std::move(result));
+  // no restart would choose them. So nobody is withdrawn before it is stored. A cache that is full may refuse it: what
+  // replaces nobody does not wait for it, or nothing would ever leave that cache.
+  const std::set<DatasetId> older = WhomItMayReplace(*job);
+  if (older.empty()) return go();
+  given_.record.MayReplace(job->dataset->id, older);
+  given_.record.Store([this, job, lease, go, older](const absl::Status& stored) {
+    if (given_.record.MayReplaceIsStored(job->dataset->id, older)) return go();
+    --given_.slots.commits;
+    NotNoted(job, stored);
     lease->End();
   });
+}
+
+// Those of which the next daemon would have to know: what this cache does not have is not lost with a wrong guess.
+std::set<DatasetId> Flusher::WhomItMayReplace(const Job& job) const {
+  std::set<DatasetId> older;
+  if (!job.dataset->kind.files) return older;
+  std::set<std::string_view> names;
+  for (const catalogue::Catalogue& catalogue : job.catalogues) {
+    for (const catalogue::FileEntry& file : catalogue.file()) names.insert(file.prefix_name());
+  }
+  const auto is_common = [&names](const catalogue::FileEntry& file) { return names.contains(file.prefix_name()); };
+  for (const auto& [id, dataset] : given_.ledger.InPlay()) {
+    if (id >= job.dataset->id || !dataset->kind.files || !dataset->in_prefix() || dataset->gave_way()) continue;
+    if (!dataset->in_cache() && !dataset->in_folder()) continue;
+    const bool common = !dataset->described() || std::ranges::any_of(dataset->parts, [&](const Part& part) {
+      return std::ranges::any_of(part.catalogue.file(), is_common);
+    });
+    if (common) older.insert(id);
+  }
+  return older;
+}
+
+// What is copied stays so: only the commit is tried again.
+void Flusher::NotNoted(const JobPtr& job, const absl::Status& why) {
+  if (context_.quiescing() || given_.gate.replaced() || given_.watch.lost() || job->progress->stop) return End(*job);
+  job->state = Job::State::kNotNoted;
+  Pause(job, Annotate(why, "what is to be replaced on the prefix cannot be noted"), [this, job] {
+    job->state = Job::State::kCopied;
+    CommitNext();
+    reports_.look_again();
+  });
+  ++job->tries;
 }
 
 void Flusher::CommitEnded(const JobPtr& job, StepResult result) {
@@ -337,20 +376,26 @@ void Flusher::WasFenced(const JobPtr& job, const FlushOutcome& outcome) {
 }
 
 void Flusher::BackOff(const JobPtr& job, const absl::Status& why) {
-  const Config::Flush& policy = context_.config.flush;
-  job->error = MessageOf(why);
   job->state = Job::State::kBackingOff;
   job->copied.clear();
+  Pause(job, why, [this, job] {
+    job->state = Job::State::kWaiting;
+    reports_.look_again();
+  });
+}
+
+void Flusher::Pause(const JobPtr& job, const absl::Status& why, std::function<void()> then) {
+  const Config::Flush& policy = context_.config.flush;
+  job->error = MessageOf(why);
   const std::uint64_t doubled = policy.retry_ms_min << std::min<std::uint32_t>(job->tries - 1, 20);
   const std::chrono::milliseconds pause(std::min(doubled, policy.retry_ms_max));
   job->retry_at = context_.now() + pause;
   const std::string text =
       fmt::format("{} failed, next try in {} ms: {}", TextOf(*job->dataset), pause.count(), job->error);
   IsFenced(why) ? spdlog::info("{}", text) : context_.Warn(text);
-  job->timer = context_.loop().After(pause, [this, job] {
+  job->timer = context_.loop().After(pause, [job, then = std::move(then)] {
     job->timer = 0;
-    job->state = Job::State::kWaiting;
-    reports_.look_again();
+    then();
   });
 }
 
@@ -370,17 +415,18 @@ std::vector<admin::FlushStatus> Flusher::Describe() const {
     flush.set_dataset(id);
     flush.set_step(job->dataset->step);
     const bool running = job->running();
-    flush.set_state(running                                 ? "running"
-                    : job->state == Job::State::kCopied     ? "copied"
-                    : job->state == Job::State::kBackingOff ? "backing off"
-                                                            : "waiting");
+    const bool pauses = job->state == Job::State::kBackingOff || job->state == Job::State::kNotNoted;
+    flush.set_state(running                             ? "running"
+                    : job->state == Job::State::kCopied ? "copied"
+                    : pauses                            ? "backing off"
+                                                        : "waiting");
     const std::uint64_t done = job->progress->bytes_done;
     flush.set_bytes_done(done);
     flush.set_bytes(job->dataset->bytes());
     const std::uint64_t took_ms = ms(now - job->started);
     if (running && took_ms > 0) flush.set_bytes_per_s(done * 1000 / took_ms);
     flush.set_error(job->error);
-    if (job->state == Job::State::kBackingOff && job->retry_at > now) flush.set_retry_in_ms(ms(job->retry_at - now));
+    if (pauses && job->retry_at > now) flush.set_retry_in_ms(ms(job->retry_at - now));
   }
   return all;
 }

@@ -101,8 +101,9 @@ class Flusher {
     std::vector<catalogue::Catalogue> catalogues;
   };
   struct Job {
-    // kCopied: it waits for older ones to be copied and committed.
-    enum class State : std::uint8_t { kWaiting, kCopying, kCopied, kCommitting, kBackingOff };
+    // kCopied: it waits for older ones to be copied and committed. kNotNoted: it is copied, and pauses, since this node
+    // could not note what it would replace.
+    enum class State : std::uint8_t { kWaiting, kCopying, kCopied, kCommitting, kBackingOff, kNotNoted };
     State state = State::kWaiting;
     DatasetPtr dataset;
     scr::Descriptor descriptor;  // with the catalogues what a try works with
@@ -145,6 +146,8 @@ class Flusher {
   absl::Status FindElsewhere(Job& job) const;
   void CopyEnded(const JobPtr& job, StepResult result);
   void Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>& lease);
+  std::set<DatasetId> WhomItMayReplace(const Job& job) const;
+  void NotNoted(const JobPtr& job, const absl::Status& why);
   void CommitEnded(const JobPtr& job, StepResult result);
   void TakeFindings(Job& job, const StepResult& result);
   void Failed(const JobPtr& job, const FlushOutcome& outcome);
@@ -152,6 +155,7 @@ class Flusher {
   void GiveUp(const JobPtr& job, const std::string& why);
   void WasFenced(const JobPtr& job, const FlushOutcome& outcome);
   void BackOff(const JobPtr& job, const absl::Status& why);
+  void Pause(const JobPtr& job, const absl::Status& why, std::function<void()> then);
   void EndWaiting(const Job& job);
   void End(const Job& job);
   std::string TextOf(const Dataset& dataset) const;

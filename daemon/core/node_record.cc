@@ -1,5 +1,6 @@
 #include "daemon/core/node_record.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "storage/base/status.h"
@@ -41,6 +42,12 @@ void NodeRecord::Adopt(const NodeNotes& notes) {
   }
 }
 
+bool NodeRecord::MayReplaceIsStored(DatasetId id, const std::set<DatasetId>& older) const {
+  if (BegunIsStored(id)) return true;
+  const auto at = replaced_stored_.find(id);
+  return at == replaced_stored_.end() ? older.empty() : std::ranges::includes(at->second, older);
+}
+
 const std::set<std::string>& NodeRecord::Grown(DatasetId id) const {
   static const std::set<std::string> kNone;
   const auto at = grown_.find(id);
@@ -75,6 +82,11 @@ NodeNotes NodeRecord::Notes() const {
                  .doubted = dataset->standing == Standing::kDoubted,
                  .ordinal = counted ? dataset->ordinal : 0};
   }
+  for (const auto& [by, older] : replaced_) {
+    for (const DatasetId id : older) {
+      if (const auto note = notes.find(id); note != notes.end()) note->second.doubted |= note->second.in_prefix;
+    }
+  }
   for (const auto& [id, names] : grown_) notes[id].grown = names;
   for (const DatasetId id : begun_) notes[id].begun = true;
   for (const auto& [id, marked] : rejected_) {
@@ -91,14 +103,15 @@ void NodeRecord::Store(Then then) {
     return;
   }
   storing_ = true;
-  context_.OnCache([cache = cache_, record = EncodeNodeRecord(Notes())] { return cache->StoreFlushRecord(record); },
-                   [this, begun = begun_, told = std::exchange(waiting_, {})](const absl::Status& status) {
-                     if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(status)));
-                     if (status.ok()) begun_stored_ = begun;
-                     for (const Then& next : told) next(status);
-                     storing_ = false;
-                     if (std::exchange(stale_, false)) Store();
-                   });
+  context_.OnCache(
+      [cache = cache_, record = EncodeNodeRecord(Notes())] { return cache->StoreFlushRecord(record); },
+      [this, begun = begun_, replaced = replaced_, told = std::exchange(waiting_, {})](const absl::Status& status) {
+        if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(status)));
+        if (status.ok()) begun_stored_ = begun, replaced_stored_ = replaced;
+        for (const Then& next : told) next(status);
+        storing_ = false;
+        if (std::exchange(stale_, false)) Store();
+      });
 }
 
 }  // namespace cairn

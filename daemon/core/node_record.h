@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/core/context.h"
@@ -39,8 +40,14 @@ class NodeRecord {
   // --- Begun on the prefix, by a flush or past the cache, and not known to be committed ---
   const std::set<DatasetId>& begun() const { return begun_; }
   bool Begun(DatasetId id) { return begun_.insert(id).second; }  // false: it was noted before
-  void Settled(DatasetId id) { begun_.erase(id); }
+  void Settled(DatasetId id) { begun_.erase(id), replaced_.erase(id); }
   bool BegunIsStored(DatasetId id) const { return begun_stored_.contains(id); }  // the record on the disk says so
+
+  // Files of these are about to be replaced on the prefix by `id`'s: until that is settled the next daemon takes it for
+  // possible that they gave way. Also if `id` is not begun here: nothing is cleared away for it.
+  void MayReplace(DatasetId id, std::set<DatasetId> older) { replaced_[id] = std::move(older); }
+  // The record on the disk says so, in either way.
+  bool MayReplaceIsStored(DatasetId id, const std::set<DatasetId>& older) const;
 
   // --- Growing directories whose place on the prefix is the dataset's ---
   const std::set<std::string>& Grown(DatasetId id) const;
@@ -60,6 +67,7 @@ class NodeRecord {
   bool IsPinned(DatasetId id) const { return pinned_.contains(id); }
 
  private:
+  using Replaced = std::map<DatasetId, std::set<DatasetId>>;  // by the newer one
   NodeNotes Notes() const;
 
   const Context& context_;
@@ -67,6 +75,7 @@ class NodeRecord {
   const std::shared_ptr<CacheFolder> cache_;
   const Ledger& ledger_;
   std::set<DatasetId> begun_, begun_stored_, pinned_;
+  Replaced replaced_, replaced_stored_;
   std::map<DatasetId, bool> rejected_;
   std::map<DatasetId, std::set<std::string>> grown_;
   bool storing_ = false, stale_ = false;

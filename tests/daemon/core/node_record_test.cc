@@ -112,6 +112,29 @@ TEST_F(NodeRecordTest, EveryNoteComesBackAsItWas) {
   EXPECT_EQ(noted.at(10).grown, (std::set<std::string>{"out/a.bp", "b.bp"}));
 }
 
+// Begun here it is nothing that the next daemon would have to clear away.
+TEST_F(NodeRecordTest, WhatMayBeReplacedIsDoubtedUntilThatIsSettled) {
+  for (const DatasetId id : {1, 2}) ledger_.Adopt(Given(id, Place::kWhole, Place::kWhole));
+  InCache(3);
+  EXPECT_FALSE(record_->MayReplaceIsStored(9, {1}));
+  record_->MayReplace(9, {1, 3});
+  EXPECT_FALSE(record_->MayReplaceIsStored(9, {1}));
+  NodeNotes noted = StoredAndRead();
+  EXPECT_TRUE(record_->MayReplaceIsStored(9, {1}));
+  EXPECT_FALSE(record_->MayReplaceIsStored(9, {1, 2}));
+  EXPECT_FALSE(record_->MayReplaceIsStored(8, {1}));
+  EXPECT_EQ(Ids(noted), (std::set<DatasetId>{1, 2}));
+  EXPECT_EQ(NotedOf(noted.at(1)).standing, Standing::kDoubted);
+  EXPECT_EQ(NotedOf(noted.at(2)).standing, Standing::kCurrent);
+  EXPECT_EQ(ledger_.Get(1)->standing, Standing::kCurrent) << "this daemon knows better";
+  record_->Settled(9);
+  noted = StoredAndRead();
+  EXPECT_EQ(NotedOf(noted.at(1)).standing, Standing::kCurrent);
+  record_->Begun(9);
+  StoredAndRead();
+  EXPECT_TRUE(record_->MayReplaceIsStored(9, {1, 2})) << "each older one is doubted for it";
+}
+
 // What the record has no word for comes back as what holds of it without a look at the prefix. The index says the rest.
 TEST_F(NodeRecordTest, WhatWasTakenOutComesBackAsGivenWayAndHistoryAsAnIdThatIsTaken) {
   ledger_.TakenOut(*InCache(1));
