@@ -16,6 +16,7 @@
 #include "storage/base/status.h"
 #include "storage/file/transfer/work_file.h"
 #include "storage/file/transfer/written_sums.h"
+#include "storage/io/lost_syncs.h"
 #include "tests/storage/place/cache/datasets.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
@@ -299,6 +300,24 @@ TEST_P(TransferTest, NorDoesAFailedSyncWhoseWorkFileCannotBeRemoved) {
     target_.Restart(2);
     EXPECT_TRUE(TargetBytes(job.to) == *contents_.back()) << why;
   }
+}
+
+// Another node's daemon has put it in its place, and made the next one of that name: that is the one which is removed.
+TEST_P(TransferTest, AFileThatHasLostASyncIsNotForgottenWithAnotherOfItsName) {
+  const CopyJob job = Add("file", 3 * kMiB);
+  const std::string work = TransferWorkName(job.to, *job.entry);
+  bool moved = false;
+  target_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op != FakeOp::kSync || path != work || std::exchange(moved, true)) return;
+    ASSERT_OK(target_.Rename(work, job.to));
+    ASSERT_OK(target_.Open(work, {.writable = true, .create = true}));
+  });
+  target_.FailOn({.op = FakeOp::kSync, .path_part = work});
+  EXPECT_STATUS(kUnavailable, Copy({job}), "target: ");
+  target_.SetHook(nullptr);
+  ASSERT_TRUE(moved);
+  ASSERT_OK_AND_ASSIGN(const FileInfo info, target_.Info(job.to));
+  EXPECT_TRUE(HasLostSync(info));
 }
 
 TEST_P(TransferTest, WhatIsInPlaceIsNotTrustedAfterAFailedSync) {

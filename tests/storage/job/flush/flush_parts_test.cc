@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "storage/file/transfer/transfer.h"
+#include "storage/io/lost_syncs.h"
 #include "storage/job/flush/flush_work.h"
 #include "tests/storage/job/flush/flush_work_fixture.h"
 #include "tests/storage/place/cache/datasets.h"
+#include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -112,6 +114,22 @@ TEST_F(PartsTest, WhatIsNotThereIsToBeCopiedAgain) {
   EXPECT_STATUS(kAborted, Brought(), brought[1].work);
   ASSERT_OK(pfs_.Remove(brought[1].work));
   EXPECT_STATUS(kAborted, Brought(), "/c");
+}
+
+// The daemon that has brought it may have synced it well: this node's kernel may have given up bytes of it all the
+// same.
+TEST_F(PartsTest, WhatHasLostASyncHereIsNotTaken) {
+  ASSERT_OK(prefix_->Remove(1, old_.catalogues));
+  ASSERT_OK(CopyThere().status);
+  ASSERT_OK_AND_ASSIGN(const auto brought, Brought());
+  ASSERT_OK_AND_ASSIGN(const auto file, pfs_.Open(brought[1].work, {.writable = true}));
+  pfs_.FailOn({.op = FakeOp::kSync});
+  EXPECT_FALSE(SyncOrDistrust(*file).ok());
+  EXPECT_STATUS(kAborted, Brought(), brought[1].work);
+  ASSERT_OK(PutInPlace(pfs_, brought));
+  EXPECT_STATUS(kAborted, Brought(), "/c");
+  ASSERT_OK(SyncOrDistrust(*file, /*written_anew=*/true));
+  EXPECT_OK(Brought());
 }
 
 TEST_F(PartsTest, ALinkThatLeadsOutOfThePrefixStopsThePartToo) {
