@@ -276,6 +276,7 @@ void Flusher::NotNoted(const JobPtr& job, const absl::Status& why) {
     reports_.look_again();
   });
   ++job->tries;
+  context_.loop().Post([this] { reports_.look_again(); });  // another may have its slot meanwhile
 }
 
 void Flusher::CommitEnded(const JobPtr& job, StepResult result) {
