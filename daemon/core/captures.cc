@@ -229,7 +229,7 @@ void Captures::WantFolder(const WriterPtr& writer) {
 // At the latest. If all ranks have copied before, Commit asks for it.
 void Captures::WantFolderAfterCopies(const WriterPtr& writer) {
   context_.loop().After(kCopiesFirst, [this, writer, alive = std::weak_ptr<int>(alive_)] {
-    if (!alive.expired()) WantFolder(writer);
+    if (!alive.expired() && context_.phase < Phase::kStopping) WantFolder(writer);
   });
 }
 

@@ -102,10 +102,12 @@ void Captures::Commit(const SessionPtr& session, const std::shared_ptr<Call>& ca
   local::Reply reply;
   reply.mutable_committed()->set_dataset(writer->dataset->id);
   call->Reply(std::move(reply));
-  if (writer->variables.empty()) EndWithoutFile(writer);
-  if (AllHaveCopied(*writer->dataset)) {
-    for (const auto& [rank, other] : std::map(capturing_.at(writer->dataset->id))) WantFolder(other);
+  if (const auto writers = capturing_.find(writer->dataset->id);
+      writers != capturing_.end() && AllHaveCopied(*writer->dataset)) {
+    for (const auto& [rank, other] : std::map(writers->second)) WantFolder(other);
   }
+  // Last: where the folder is there already, this is the end of the writer.
+  if (writer->variables.empty() && !writer->ended()) EndWithoutFile(writer);
   given_.waits.Changed();
 }
 
@@ -113,8 +115,10 @@ void Captures::Commit(const SessionPtr& session, const std::shared_ptr<Call>& ca
 bool Captures::AllHaveCopied(const Dataset& dataset) const {
   if (dataset.all_captured()) return true;
   if (!dataset.followed && !dataset.over_nodes()) return false;
-  return std::ranges::all_of(capturing_.at(dataset.id),
-                             [](const auto& of) { return of.second->stage == Writer::Stage::kCommitted; });
+  const auto writers = capturing_.find(dataset.id);
+  return writers != capturing_.end() && std::ranges::all_of(writers->second, [](const auto& of) {
+           return of.second->stage == Writer::Stage::kCommitted;
+         });
 }
 
 // There is nothing to capture: the folder is all that it needs.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/data/plan.h"
+#include "proto/admin.pb.h"
 #include "tests/daemon/core/core_harness.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/simulated_daemon.h"
@@ -49,6 +50,11 @@ class CopiesFirstTest : public testing::Test {
     EXPECT_EQ(CodeOfReply(ranks_[rank]->Commit()), local::OK);
     RunAll();
   }
+  std::vector<std::string> Warnings() {
+    const auto status = daemon_.Answered<admin::StatusReply>(
+        [this](auto done) { daemon_.core().Status(admin::StatusRequest(), std::move(done)); });
+    return {status.warnings().begin(), status.warnings().end()};
+  }
   int TakeOperations() { return std::exchange(operations_, 0); }
 
   FakeDisk disk_;
@@ -79,6 +85,23 @@ TEST_F(CopiesFirstTest, CopiesThatTakeLongAreNotWaitedFor) {
   CopyAndCommit(0);
   CopyAndCommit(1);
   for (auto& rank : ranks_) EXPECT_EQ(CodeOfReply(rank->Wait(1, local::LOCAL)), local::OK);
+}
+
+TEST_F(CopiesFirstTest, ALastRankWithoutVariablesEndsAtItsCommitIfTheFolderIsThere) {
+  const std::vector<std::string> before = Warnings();
+  Begin(0, 1);
+  EXPECT_EQ(CodeOfReply(ranks_[1]->Begin(1, {})), local::OK);
+  const std::uint64_t captured = ranks_[0]->SendWait(1, local::CAPTURED);
+  daemon_.stepper().Turn(std::chrono::milliseconds(6));
+  RunAll();
+  CopyAndCommit(0);
+  EXPECT_FALSE(ranks_[0]->HasReply(captured));
+  EXPECT_EQ(CodeOfReply(ranks_[1]->Commit()), local::OK);
+  RunAll();
+  ASSERT_TRUE(ranks_[0]->HasReply(captured));
+  EXPECT_EQ(CodeOfReply(ranks_[0]->Next(captured)), local::OK);
+  for (auto& rank : ranks_) EXPECT_EQ(CodeOfReply(rank->Wait(1, local::LOCAL)), local::OK);
+  EXPECT_EQ(Warnings(), before);
 }
 
 TEST_F(CopiesFirstTest, WhatGoesThroughARingIsWrittenAtOnce) {
