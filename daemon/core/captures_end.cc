@@ -141,14 +141,17 @@ void Captures::TakeResult(const WriterPtr& writer, CaptureResult& result) {
 
 // A restore may want what it holds; else it is free for the next.
 void Captures::PutImageBack(Writer& writer, std::vector<std::byte> metadata) {
-  if (!writer.image || writer.ring || writer.letter != ftiff::Letter::kF) {
-    return given_.images.Release(writer.images, std::exchange(writer.image, nullptr));
+  std::shared_ptr<Image> image = std::exchange(writer.image, nullptr);
+  const Dataset& dataset = *writer.dataset;
+  if (!image || writer.ring || writer.letter != ftiff::Letter::kF) {
+    if (!image || !image->is_labelled()) return given_.images.Release(writer.images, std::move(image));
+    return given_.images.KeepLabel(given_.run, dataset.id, dataset.created_us, writer.rank, std::move(image),
+                                   writer.images);
   }
   auto kept = std::make_shared<KeptImage>();
-  kept->image = std::exchange(writer.image, nullptr);
+  kept->image = std::move(image);
   kept->data_bytes = writer.list->layout->data_bytes;
   kept->metadata = std::move(metadata);
-  const Dataset& dataset = *writer.dataset;
   given_.images.Keep(given_.run, dataset.id, dataset.created_us, writer.rank, std::move(kept), writer.images);
 }
 
@@ -179,8 +182,14 @@ void Captures::StoreEnded(Unstored& one, const absl::Status& status) {
   if (!given_.ledger.Has(writer.dataset)) {
     given_.images.Release(writer.images, std::exchange(writer.image, nullptr));
   } else if (status.ok()) {
-    // What lies on several nodes is not taken up: no label keeps its image from being used again.
-    if (writer.image && writer.dataset->over_nodes()) writer.image->ClearLabel();
+    // One label is enough to take up a dataset whose other parts are stored, and who is not stored yet has one: only
+    // that of the last part stays, until the dataset's entry is in the index. Else a rank that is ahead would wait for
+    // those that are slow. If the last part has none (of a ring, of no bytes, of an image that nobody else holds), the
+    // dataset could not be taken up before either: no other image waits in its place. Nor does any of what lies on
+    // several nodes, which is not taken up.
+    const Dataset& dataset = *writer.dataset;
+    const bool last = dataset.stored + 1 == dataset.nranks;
+    if (writer.image && (!last || dataset.over_nodes())) writer.image->ClearLabel();
     if (writer.image) PutImageBack(writer, std::move(one.metadata));
     given_.completion.Stored(writer.dataset, writer.rank, std::move(one.part.catalogue));
   } else {

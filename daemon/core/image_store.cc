@@ -327,26 +327,42 @@ void ImageStore::Keep(const RunId& run, DatasetId dataset, std::int64_t created_
   RetryWishes();  // kept ones give way
 }
 
+void ImageStore::KeepLabel(const RunId& run, DatasetId dataset, std::int64_t created_us, Rank rank,
+                           std::shared_ptr<Image> image, const std::weak_ptr<ImageOwner>& owner) {
+  auto kept = std::make_shared<KeptImage>();
+  kept->image = std::move(image);
+  KeptDataset& known = kept_[run][dataset];
+  known.created_us = created_us;
+  known.parts[rank] = {.kept = std::move(kept), .owner = owner, .for_label = true};
+}
+
 ImageStore::KeptCopy ImageStore::KeptOf(const RunId& run, DatasetId dataset, Rank rank) const {
   const auto datasets = kept_.find(run);
   if (datasets == kept_.end()) return {};
   const auto known = datasets->second.find(dataset);
   if (known == datasets->second.end()) return {};
   const auto part = known->second.parts.find(rank);
-  if (part == known->second.parts.end()) return {};
+  if (part == known->second.parts.end() || part->second.for_label) return {};
   return {.kept = part->second.kept, .from = part->second.from};
 }
 
+// For the daemon after this one: a label goes only once the dataset is whole.
+bool ImageStore::IsLabelled(const KeptDataset& dataset) {
+  return std::ranges::any_of(dataset.parts, [](const auto& part) { return part.second.kept->image->is_labelled(); });
+}
+
 bool ImageStore::DropOldestKept() {
-  KeptDatasets* oldest = nullptr;
+  KeptDatasets* its = nullptr;
+  KeptDatasets::iterator oldest;
   for (auto& [run, datasets] : kept_) {
-    if (datasets.empty()) continue;
-    if (oldest == nullptr || datasets.begin()->second.created_us < oldest->begin()->second.created_us) {
-      oldest = &datasets;
-    }
+    const auto first = std::ranges::find_if(datasets, [](const auto& one) { return !IsLabelled(one.second); });
+    if (first == datasets.end()) continue;
+    if (its != nullptr && first->second.created_us >= oldest->second.created_us) continue;
+    its = &datasets;
+    oldest = first;
   }
-  if (oldest == nullptr) return false;
-  oldest->erase(oldest->begin());
+  if (its == nullptr) return false;
+  its->erase(oldest);
   return true;
 }
 
@@ -378,8 +394,10 @@ void ImageStore::ReturnKept(const RunId& run, DatasetId dataset) {
 
 void ImageStore::RetireKept(const RunId& run, DatasetId before) {
   KeptDatasets& datasets = kept_[run];
-  while (!datasets.empty() && datasets.begin()->first < before) {
-    auto oldest = datasets.extract(datasets.begin());
+  for (auto next = datasets.begin(); next != datasets.end() && next->first < before;) {
+    const auto at = next++;
+    if (IsLabelled(at->second)) continue;  // not whole yet: the next call takes it
+    auto oldest = datasets.extract(at);
     for (auto& [rank, part] : oldest.mapped().parts) {
       std::shared_ptr<Image> image = part.kept->image;
       // A restore may be copying from it: then it does not go back for others to write to.
@@ -419,7 +437,8 @@ std::size_t ImageStore::CountOf(const ImageOwnerPtr& owner) const {
   if (datasets == kept_.end()) return count;
   for (const auto& [id, dataset] : datasets->second) {
     const auto part = dataset.parts.find(owner->rank_);
-    if (part != dataset.parts.end() && part->second.owner.lock() == owner) ++count;
+    if (part == dataset.parts.end() || part->second.owner.lock() != owner) continue;
+    if (!part->second.kept->image->is_labelled()) ++count;  // with a label it is out, too
   }
   return count;
 }

@@ -64,9 +64,9 @@ class ImageStore {
     std::uint64_t bytes = 0;     // of the whole file or all blocks; 0: no image is needed
     bool takes_turn = false;     // for the cache: it waits for one of the session's two that are on their way there
     Then then;
-    bool waits = true;      // for room; false: kResourceExhausted
-    bool for_room = false;  // what it waits for; the store's to say
-    SteadyTime since{};     // it has waited for its turn since then; the store's to say
+    bool waits = true;         // for room; false: kResourceExhausted
+    bool for_room = false;     // what it waits for; the store's to say
+    SteadyTime since{};        // it has waited for its turn since then; the store's to say
     std::uint64_t making = 0;  // number of the image that is being made for it; 0: none; the store's to say
   };
 
@@ -104,6 +104,9 @@ class ImageStore {
   };
   void Keep(const RunId& run, DatasetId dataset, std::int64_t created_us, Rank rank,
             std::shared_ptr<const KeptImage> kept, const std::weak_ptr<ImageOwner>& owner, Tier from = Tier::kImage);
+  // The same for one that no restore can use: only its label is needed, until NeedsNoLabels.
+  void KeepLabel(const RunId& run, DatasetId dataset, std::int64_t created_us, Rank rank, std::shared_ptr<Image> image,
+                 const std::weak_ptr<ImageOwner>& owner);
   KeptCopy KeptOf(const RunId& run, DatasetId dataset, Rank rank) const;
   void DropKept(const RunId& run, DatasetId dataset);
   // Of a copy that cannot be used. Others may still read it: wishes are tried again when the last of them lets go of
@@ -114,7 +117,7 @@ class ImageStore {
   void NeedsNoLabels(const RunId& run, DatasetId dataset);
   // The dataset has failed: its images go back to their sessions.
   void ReturnKept(const RunId& run, DatasetId dataset);
-  // The same for all datasets older than `before`.
+  // The same for all datasets older than `before`, but for those that are not whole yet.
   void RetireKept(const RunId& run, DatasetId before);
   // The session's next checkpoint has about so many bytes: while the application computes, images are made for it that
   // it finds idle then, two if it has had none, as far as the budget goes and nobody waits. Of several words, one soon
@@ -137,6 +140,7 @@ class ImageStore {
     std::shared_ptr<const KeptImage> kept;
     std::weak_ptr<ImageOwner> owner;  // gets the image back
     Tier from = Tier::kImage;
+    bool for_label = false;  // no restore can use it
   };
   struct KeptDataset {
     std::int64_t created_us = 0;
@@ -157,6 +161,7 @@ class ImageStore {
   void MakeReserve(const ImageOwnerPtr& owner);
   bool MayUseReserve(const Wish& wish) const;
   std::uint64_t MakeRoom(ImageOwner& owner, std::uint64_t bytes);
+  static bool IsLabelled(const KeptDataset& dataset);
   bool DropOldestKept();
   static void DropPart(KeptDatasets& datasets, DatasetId dataset, Rank rank);
   absl::StatusOr<std::shared_ptr<Image>> MakeImage(std::uint64_t bytes, const std::function<void()>& before_part);

@@ -258,6 +258,21 @@ TEST_F(FewDepositsTest, WhatNobodyHoldsIsSaidOnce) {
 class DepositsTest : public ImageTurnsTest {
  protected:
   DepositsTest() : ImageTurnsTest(std::make_shared<LastingDeposits>()) {}
+
+  // The part of `dataset` that is in the oldest image that is out; it is stored, the dataset is not whole yet.
+  std::shared_ptr<Image> TakeLabelled() {
+    std::shared_ptr<Image> image = std::move(out_.front());
+    out_.pop_front();
+    image->WriteLabel({});
+    EXPECT_TRUE(image->is_labelled());
+    return image;
+  }
+  void Keep(DatasetId dataset) {
+    auto kept = std::make_shared<KeptImage>();
+    kept->image = TakeLabelled();
+    store_->Keep(RunId(), dataset, static_cast<std::int64_t>(dataset), 0, std::move(kept), owner_);
+  }
+  bool IsKept(DatasetId dataset) const { return store_->KeptOf(RunId(), dataset, 0).kept != nullptr; }
 };
 
 // Else a crash before that would find neither label nor dataset.
@@ -266,17 +281,64 @@ TEST_F(DepositsTest, OneWithALabelIsOutUntilItsDatasetIsWhole) {
   Begin();
   Begin();
   ASSERT_FALSE(waits_);
-  out_.front()->WriteLabel({});
-  ASSERT_TRUE(out_.front()->is_labelled());
-  auto kept = std::make_shared<KeptImage>();
-  kept->image = std::move(out_.front());
-  out_.pop_front();
-  store_->Keep(RunId(), 1, 1, 0, std::move(kept), owner_);  // its part is stored
+  Keep(1);
   Begin();
   EXPECT_TRUE(waits_);
   store_->NeedsNoLabels(RunId(), 1);
   by_hand_.RunAll();
   EXPECT_FALSE(waits_);
+}
+
+TEST_F(DepositsTest, SoIsOneThatNoRestoreCanUse) {
+  StartWith(2);
+  Begin();
+  Begin();
+  store_->KeepLabel(RunId(), 1, 1, 0, TakeLabelled(), owner_);
+  EXPECT_FALSE(IsKept(1));
+  Begin();
+  EXPECT_TRUE(waits_);
+  store_->NeedsNoLabels(RunId(), 1);
+  by_hand_.RunAll();
+  EXPECT_FALSE(waits_);
+  EXPECT_EQ(made(), 2u);
+}
+
+TEST_F(DepositsTest, OneWithALabelGivesWayToNobody) {
+  StartWith(1);
+  Begin();
+  Keep(1);
+  owner_ = store_->NewOwner(RunId(), 1);
+  Begin();
+  EXPECT_TRUE(waits_);
+  EXPECT_TRUE(IsKept(1));
+  store_->NeedsNoLabels(RunId(), 1);
+  by_hand_.RunAll();
+  EXPECT_FALSE(waits_);
+  EXPECT_FALSE(IsKept(1));
+}
+
+TEST_F(DepositsTest, AnOlderOneWithALabelStaysUntilItsDatasetIsWhole) {
+  StartWith(2);
+  Begin();
+  Begin();
+  Keep(1);
+  Keep(2);
+  store_->NeedsNoLabels(RunId(), 2);
+  store_->RetireKept(RunId(), 3);
+  EXPECT_TRUE(IsKept(1));
+  EXPECT_FALSE(IsKept(2));
+  store_->NeedsNoLabels(RunId(), 1);
+  store_->RetireKept(RunId(), 3);
+  EXPECT_FALSE(IsKept(1));
+}
+
+TEST_F(DepositsTest, OneWithALabelCountsOnce) {
+  StartWith(10);
+  Begin();
+  Keep(1);
+  store_->MakeSpares(RunId(), 1);
+  by_hand_.RunAll();
+  EXPECT_EQ(made(), 2u);
 }
 
 }  // namespace

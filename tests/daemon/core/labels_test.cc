@@ -295,5 +295,40 @@ TEST_F(LabelsTest, AtAnyInstantWhatWasPromisedIsLeftAndNothingElse) {
   }
 }
 
+// Its parts are stored; what the others have not even begun keeps none of its images.
+TEST_F(LabelsTest, ARankThatIsAheadDoesNotWaitForTheOthers) {
+  std::filesystem::create_directories(harness_.prefix());
+  constexpr std::uint64_t kAhead = 5;  // more than it has images
+  FakeDisk disk;
+  const auto held = std::make_shared<LastingDeposits>();
+  {
+    SimulatedDaemon daemon(1, disk, disk);
+    daemon.config = harness_.config;
+    daemon.user = UserName();
+    daemon.deposits = held;
+    const absl::Status started = daemon.Start();
+    ASSERT_TRUE(started.ok()) << started;
+    std::vector<std::unique_ptr<FakeClient>> ranks;
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      ranks.push_back(std::make_unique<FakeClient>(daemon));
+      EXPECT_EQ(CodeOfReply(ranks.back()->Open({.rank = rank, .nranks = kRanks, .prefix = harness_.prefix()})),
+                local::OK);
+    }
+    DatasetId last = 0;
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      for (std::uint64_t step = 1; step <= kAhead && !HasFailure(); ++step) {
+        const local::Reply committed = ranks[rank]->Checkpoint(step, MemoryOf(step)[rank]);
+        EXPECT_EQ(CodeOfReply(committed), local::OK) << "rank " << rank << ", step " << step;
+        last = committed.committed().dataset();
+      }
+    }
+    for (auto& rank : ranks) EXPECT_EQ(CodeOfReply(rank->Wait(last, local::LOCAL)), local::OK);
+    EXPECT_THAT(held->AllSealed(), IsEmpty());
+    ranks.clear();
+    EXPECT_TRUE(daemon.StopCleanly());
+  }
+  held->Free();
+}
+
 }  // namespace
 }  // namespace cairn
