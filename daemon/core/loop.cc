@@ -8,10 +8,11 @@
 #include <condition_variable>
 #include <deque>
 #include <future>
-#include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "storage/base/caught.h"
 #include "storage/base/check.h"
@@ -32,7 +33,9 @@ class ThreadLoop : public Loop {
   ~ThreadLoop() override {
     Stop();
     timers_.clear();
-    for (std::deque<Job> left = TakeAll(); !left.empty(); left = TakeAll()) {  // what a job holds may post when it goes
+    while (true) {  // what a job holds may post when it goes
+      const std::deque<Job> left = TakeAll();
+      if (left.empty()) break;
     }
   }
 
@@ -47,15 +50,15 @@ class ThreadLoop : public Loop {
   TimerId After(std::chrono::milliseconds delay, Job job) override {
     CAIRN_CHECK(InStrand());
     const Time due = Clock::now() + delay;
-    due_.emplace(++last_timer_, due);
-    timers_.emplace(std::pair(due, last_timer_), std::move(job));
+    timers_.emplace(++last_timer_, Timer{.due = due, .job = std::move(job)});
+    next_timers_.emplace(due, last_timer_);
     return last_timer_;
   }
 
   void Cancel(TimerId id) override {
     CAIRN_CHECK(InStrand());
-    const auto known = due_.extract(id);
-    if (known) timers_.erase({known.mapped(), id});
+    const auto known = timers_.extract(id);
+    if (known) next_timers_.erase({known.mapped().due, id});
   }
 
   void Run(Job job) override {
@@ -81,6 +84,10 @@ class ThreadLoop : public Loop {
  private:
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
+  struct Timer {
+    Time due;
+    Job job;
+  };
 
   // Whatever throws fails its own step: what waits for it ends by its deadline, and the other runs go on.
   void RunJobs() {
@@ -94,19 +101,31 @@ class ThreadLoop : public Loop {
   Job Next() {
     std::unique_lock lock(mutex_);
     while (!stopped_) {
-      if (!timers_.empty() && timers_.begin()->first.first <= Clock::now()) {
-        auto timer = timers_.extract(timers_.begin());
-        due_.erase(timer.key().second);
-        return std::move(timer.mapped());
-      }
+      QueueDueTimers();
       if (!jobs_.empty()) {
         Job job = std::move(jobs_.front());
         jobs_.pop_front();
         return job;
       }
-      timers_.empty() ? changed_.wait(lock) : void(changed_.wait_until(lock, timers_.begin()->first.first));
+      next_timers_.empty() ? changed_.wait(lock) : void(changed_.wait_until(lock, next_timers_.begin()->first));
     }
     return nullptr;
+  }
+
+  // Behind what was posted before they were due. Under the lock.
+  void QueueDueTimers() {
+    if (next_timers_.empty()) return;
+    const Time now = Clock::now();
+    while (!next_timers_.empty() && next_timers_.begin()->first <= now) {
+      jobs_.emplace_back([this, id = next_timers_.begin()->second] { RunTimer(id); });
+      next_timers_.erase(next_timers_.begin());
+    }
+  }
+
+  // Unless it was cancelled while it was in the queue.
+  void RunTimer(TimerId id) {
+    const auto timer = timers_.extract(id);
+    if (timer) timer.mapped().job();
   }
 
   std::deque<Job> TakeAll() {
@@ -121,8 +140,8 @@ class ThreadLoop : public Loop {
   bool stopped_ = false;
   // Of the thread:
   TimerId last_timer_ = 0;
-  std::map<std::pair<Time, TimerId>, Job> timers_;
-  std::unordered_map<TimerId, Time> due_;
+  std::unordered_map<TimerId, Timer> timers_;       // that have neither run nor been cancelled
+  std::set<std::pair<Time, TimerId>> next_timers_;  // of these, what is not in the queue yet
   std::thread thread_;
 };
 

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace cairn {
@@ -109,6 +111,34 @@ TEST(LoopTest, ACancelledTimerDoesNotRun) {
   ASSERT_EQ(later.get_future().wait_for(kPatience), std::future_status::ready);
 }
 
+TEST(LoopTest, ATimerRunsAfterWhatWasPostedBeforeItWasDue) {
+  const auto loop = MakeThreadLoop();
+  std::vector<int> order;
+  std::promise<void> last;
+  OnStrand(*loop, [&] {
+    loop->After(std::chrono::milliseconds(1), [&] {
+      order.push_back(2);
+      last.set_value();
+    });
+    loop->Post([&] { order.push_back(1); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  });
+  ASSERT_EQ(last.get_future().wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(LoopTest, ATimerThatIsDueCanStillBeCancelled) {
+  const auto loop = MakeThreadLoop();
+  Loop::TimerId timer = 0;
+  OnStrand(*loop, [&] {
+    timer = loop->After(std::chrono::milliseconds(1), [] { FAIL() << "cancelled"; });
+    loop->Post([&] { loop->Cancel(timer); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  });
+  OnStrand(*loop, [] {});
+  OnStrand(*loop, [] {});
+}
+
 TEST(LoopTest, AfterStopNothingRuns) {
   const auto loop = MakeThreadLoop();
   auto held = std::make_shared<int>(0);
@@ -127,6 +157,35 @@ TEST(LoopTest, WhatHasNotRunIsLetGoOfAtTheEnd) {
     OnStrand(*loop, [&] { loop->After(std::chrono::hours(1), [held = std::move(held)] { FAIL() << "an hour?"; }); });
   }
   EXPECT_TRUE(watched.expired());
+}
+
+// Posts itself again as it is let go of, as often as it is told.
+class PostsWhenItGoes {
+ public:
+  PostsWhenItGoes(Loop& loop, int times, int& gone) : loop_(loop), times_(times), gone_(gone) {}
+  ~PostsWhenItGoes() {
+    ++gone_;
+    if (times_ == 0) return;
+    auto next = std::make_shared<PostsWhenItGoes>(loop_, times_ - 1, gone_);
+    loop_.Post([next = std::move(next)] { FAIL() << "stopped"; });
+  }
+  PostsWhenItGoes(const PostsWhenItGoes&) = delete;
+
+ private:
+  Loop& loop_;
+  const int times_;
+  int& gone_;
+};
+
+TEST(LoopTest, WhatIsPostedWhileTheRestIsLetGoOfGoes) {
+  int gone = 0;
+  {
+    const auto loop = MakeThreadLoop();
+    loop->Stop();
+    auto first = std::make_shared<PostsWhenItGoes>(*loop, 3, gone);
+    loop->Post([first = std::move(first)] { FAIL() << "stopped"; });
+  }
+  EXPECT_EQ(gone, 4);
 }
 
 TEST(BlockingPoolTest, RunsAllThatWasPostedBeforeItEnds) {
