@@ -29,14 +29,14 @@ alignas(kDirectAlignment) std::array<std::byte, kWindowBytes> zeros;  // never w
 void CaptureImpl::Open() {
   auto file = Caught([this] {
     PrepareDigests();
-    return OpenFile();
+    auto opened = OpenFile();
+    MakeFlights();  // how many depends on the base
+    return opened;
   });
   const absl::MutexLock lock(&mutex_);
   --busy_;
   if (file.ok()) {
     file_ = *std::move(file);
-    flights_.resize(writes_.in_flight_max());
-    for (Flight& flight : flights_) free_flights_.push_back(&flight);
     opened_ = true;
   } else {
     Fail(file.status());
@@ -52,6 +52,12 @@ void CaptureImpl::PrepareDigests() {
   digests_ = std::move(digests);
   hashes_.MakeDigests(digests_.get());
   PostHashing();
+}
+
+void CaptureImpl::MakeFlights() {
+  const absl::MutexLock lock(&mutex_);
+  flights_.resize(writes_.in_flight_max());
+  for (Flight& flight : flights_) free_flights_.push_back(&flight);
 }
 
 // With the base in it, or new.
@@ -138,11 +144,12 @@ void CaptureImpl::Write(Flight& flight) {
   if (run.bytes == 0) return Written(flight, absl::OkStatus());
   const std::span<const std::byte> from =
       in_image ? image_.subspan(places_.ImageOffset(run.offset), run.bytes) : std::span(zeros).first(run.bytes);
-  file_->WriteAsync(run.offset, from, [&flight](absl::Status status) { flight.capture->Written(flight, status); });
+  file_->WriteAsync(run.offset, from, [this, &flight](const absl::Status& status) { Written(flight, status); });
 }
 
 void CaptureImpl::Written(Flight& flight, const absl::Status& status) {
   const std::shared_ptr<CaptureImpl> self = std::move(flight.capture);
+  if (self == nullptr) return;  // it has ended already: it must not be free twice
   const absl::MutexLock lock(&mutex_);
   free_flights_.push_back(&flight);
   --busy_;

@@ -101,6 +101,7 @@ class CaptureImpl final : public Capture, public HashPartner {
   void FailUnless(const absl::Status& status);
   void Open();
   void PrepareDigests();
+  void MakeFlights();
   absl::StatusOr<std::unique_ptr<File>> OpenFile();
   void WriteSome();
   Flight* NextFlight() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: nothing is to be written now
