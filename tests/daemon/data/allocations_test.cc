@@ -92,12 +92,18 @@ class AllocationsTest : public CaptureFixture {
     return after - before;
   }
 
-  // In steady state: what is kept for the next one is there after a few.
-  std::size_t LeastOf(std::uint64_t windows, const JobOptions& options) {
-    std::size_t least = std::numeric_limits<std::size_t>::max();
-    for (int i = 0; i < 6; ++i) least = std::min(least, AllocationsOf(windows, options));
-    return least;
+  // In steady state: what is kept for the next one is there after a few. How often threads ask each other to go on, and
+  // with it how often a queue grows, is the kernel's choice: so the least of as many as it takes.
+  void ExpectNoneForAWindow(const JobOptions& options) {
+    std::size_t few = std::numeric_limits<std::size_t>::max(), many = few;
+    for (int i = 0; i < kTriesMax && (i < kUntilSteady || many > few) && !HasFailure(); ++i) {
+      few = std::min(few, AllocationsOf(10, options));
+      many = std::min(many, AllocationsOf(30, options));
+    }
+    EXPECT_LE(many, few);
   }
+
+  static constexpr int kUntilSteady = 6, kTriesMax = 60;
 
   static constexpr std::uint64_t kVariables = 40;  // more than one job has lanes for
   UncountedDisk disk_;
@@ -106,17 +112,15 @@ class AllocationsTest : public CaptureFixture {
 };
 
 TEST_F(AllocationsTest, NoneForAWindowOfAWholeImage) {
-  EXPECT_EQ(LeastOf(30, {}), LeastOf(10, {}));
+  ExpectNoneForAWindow({});
 }
 
 TEST_F(AllocationsTest, NoneForAWindowOfARing) {
-  const JobOptions ring{.image_bytes = 4 << 20};
-  EXPECT_EQ(LeastOf(30, ring), LeastOf(10, ring));
+  ExpectNoneForAWindow({.image_bytes = 4 << 20});
 }
 
 TEST_F(AllocationsTest, NoneForAWindowWithDigests) {
-  const JobOptions digests{.want_digests = true};
-  EXPECT_EQ(LeastOf(30, digests), LeastOf(10, digests));
+  ExpectNoneForAWindow({.want_digests = true});
 }
 
 }  // namespace
