@@ -138,12 +138,12 @@ class LocalTransfer final : public RestoreTransfer, public std::enable_shared_fr
   std::optional<Division> divided_;  // none: there is nothing to be read straight, or the client could not
   std::shared_ptr<Image> image_;
   std::shared_ptr<Restore> restore_;
-  std::optional<Outcome> ended_;  // of the restore through the image; while the client still reads
-  std::size_t files_read_ = 0;    // by the client, of divided_
-  bool again_ = false;            // without divided_, once the restore has ended
+  std::optional<Outcome> ended_;   // of the restore through the image; while the client still reads
+  std::size_t files_read_ = 0;     // by the client, of divided_
+  bool again_ = false;             // without divided_, once the restore has ended
   bool without_straight_ = false;  // the client could not read once: it is not asked to again
-  std::uint32_t round_ = 0;       // of the plan that the client has
-  std::uint64_t sent_ = 0;        // pieces sent as Pieces (gRPC)
+  std::uint32_t round_ = 0;        // of the plan that the client has
+  std::uint64_t sent_ = 0;         // pieces sent as Pieces (gRPC)
 };
 
 }  // namespace cairn

@@ -1,5 +1,5 @@
-// More files whose sync has failed than are remembered: storage/io/lost_syncs.h. Nothing is trusted in this process after
-// that, so this test has one of its own.
+// More files whose sync has failed than are remembered: storage/io/lost_syncs.h. Nothing is trusted in this process
+// after that, so this test has one of its own.
 #include <gtest/gtest.h>
 
 #include <cstddef>
