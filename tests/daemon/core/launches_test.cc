@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "daemon/data/image.h"
 #include "tests/daemon/core/fake_client.h"
 
 namespace cairn {
