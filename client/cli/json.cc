@@ -39,6 +39,7 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({
     "cairn.catalogue.FileEntry.inode",
     "cairn.catalogue.FileEntry.original",
     "cairn.local.Variable.holes",
+    "cairn.local.Variable.memory",
 });
 // Shown elsewhere than by their numbers: where among those of the others.
 constexpr auto kMoved = std::to_array<std::pair<std::string_view, double>>({
