@@ -150,7 +150,7 @@ TEST_F(HungFileSystemTest, WhateverRequestHangsOthersGoOnAndTheRunItselfReachesL
   }
   ExpectOthersGoOn();
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    EXPECT_EQ(runs[i]->Wait(datasets[i], CAIRN_LEVEL_PREFIX, 50), CAIRN_DEADLINE_EXCEEDED) << kinds[i].opcode;
+    EXPECT_EQ(runs[i]->Wait(datasets[i], CAIRN_LEVEL_PREFIX, 500), CAIRN_DEADLINE_EXCEEDED) << kinds[i].opcode;
     EXPECT_THAT(runs[i]->error(), HasSubstr("level prefix of dataset"));
     folder(i).Release();
     runs[i]->ExpectReaches(datasets[i], CAIRN_LEVEL_PREFIX);

@@ -91,6 +91,11 @@ class BackgroundTest : public ::testing::Test {
     ADD_FAILURE() << "dataset " << id << " is not in the cache";
     return "";
   }
+  // Of a checkpoint that has begun the folder is made, some ms after the answer: the daemon waits for the client's bytes.
+  void AwaitBytes() {
+    daemon_.stepper().Turn(std::chrono::milliseconds(6));
+    daemon_.stepper().Run();
+  }
   std::chrono::nanoseconds TimeOf(const std::function<void()>& work) {
     const Stepper::Time begin = daemon_.stepper().now();
     work();
@@ -110,7 +115,7 @@ TEST_F(BackgroundTest, AFlushHasItsBudgetAsLongAsACheckpointIsCaptured) {
   const DatasetId first = Make(client, 1, memory_), second = Make(client, 2, memory_), third = Make(client, 3, memory_);
   EXPECT_LT(TimeOf([&] { Flush(client, first); }), seconds(1)) << "nothing is captured";
   ASSERT_SAYS(client.Begin(4, small_), local::OK, "");
-  daemon_.stepper().Run();  // its folder is made, the daemon waits for the client's bytes
+  AwaitBytes();
   const auto beside = TimeOf([&] { Flush(client, second); });
   EXPECT_GE(beside, kAtRate - kAhead);
   EXPECT_LE(beside, kAtRate + kAhead);
@@ -133,7 +138,7 @@ TEST_F(BackgroundTest, WhatIsMadeAnewInTheCacheHasItToo) {
   ASSERT_TRUE(daemon_.Start().ok());
   FakeClient& other = Client("/other");
   ASSERT_SAYS(other.Begin(1, small_), local::OK, "");
-  daemon_.stepper().Run();
+  AwaitBytes();
   FakeClient& again = Client("", "job.2");
   Memory back = Blank(memory_);
   EXPECT_EQ(again.Latest().latest().dataset(), id);

@@ -45,7 +45,7 @@ class SteppedLoop final : public Loop {
 
 class Recorder final : public Connection {
  public:
-  void Send(const local::Reply& reply, std::shared_ptr<Image>) override { replies.push_back(reply); }
+  void Send(const local::Reply& reply, SharedFd) override { replies.push_back(reply); }
   void Close() override {}
   bool shares_memory() const override { return true; }
   bool resumable() const override { return false; }

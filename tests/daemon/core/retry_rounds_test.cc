@@ -13,7 +13,7 @@ namespace {
 
 class Idle final : public Connection {
  public:
-  void Send(const local::Reply&, std::shared_ptr<Image>) override {}
+  void Send(const local::Reply&, SharedFd) override {}
   void Close() override {}
   bool shares_memory() const override { return true; }
   bool resumable() const override { return true; }
