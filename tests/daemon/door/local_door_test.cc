@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/data/image.h"
 #include "daemon/door/frame_parser.h"
 #include "proto/frame.h"
 #include "tests/daemon/door/fake_receiver.h"
