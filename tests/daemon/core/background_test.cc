@@ -91,7 +91,8 @@ class BackgroundTest : public ::testing::Test {
     ADD_FAILURE() << "dataset " << id << " is not in the cache";
     return "";
   }
-  // Of a checkpoint that has begun the folder is made, some ms after the answer: the daemon waits for the client's bytes.
+  // Of a checkpoint that has begun the folder is made, some ms after the answer: the daemon waits for the client's
+  // bytes.
   void AwaitBytes() {
     daemon_.stepper().Turn(std::chrono::milliseconds(6));
     daemon_.stepper().Run();
