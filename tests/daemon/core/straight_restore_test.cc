@@ -2,6 +2,7 @@
 // failure brings the same bytes another way, and that whoever is left alone with such a restore is rid of it.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -85,7 +86,7 @@ TEST_F(StraightRestoreTest, ImagesAreNotReadStraight) {
 TEST_F(StraightRestoreTest, AClientThatCannotReadGetsAllThroughAnImage) {
   const std::vector<Memory> memory = {MemoryOf(1), MemoryOf(2)};
   CheckpointAndRestart(memory);
-  int asked = 0;
+  std::atomic<int> asked{0};  // by both ranks
   Ranks ranks(harness_, 2, "job.2", {.memory = kFits, .on_file = [&asked](std::uint32_t) {
                                        ++asked;
                                        return false;
