@@ -60,6 +60,15 @@ class PrefixAwayTest : public ::testing::Test {
     EXPECT_TRUE(AwaitTries(2));  // then it has found out
     return std::async(std::launch::async, [this, &client, &back, call] { return client.TakeRestore(call, back); });
   }
+  // Its file cannot be read, while the prefix is in reach.
+  void ExpectNewerGivesWay(FakeClient& client, Memory& back) {
+    prefix_disk_.FailOn({.path_part = file_, .times = kForGood});
+    const std::uint64_t call = client.SendRestore(newer_, back);
+    auto restored = std::async(std::launch::async, [&] { return client.TakeRestore(call, back); });
+    EXPECT_TRUE(AwaitTries(2));
+    Pass(std::chrono::seconds(10));
+    ASSERT_EQ(restored.get().code, local::RETRY);
+  }
   void Pass(milliseconds time) { steady_ms_ += time.count(); }
 
   FakeDisk prefix_disk_;
@@ -102,13 +111,8 @@ TEST_F(PrefixAwayTest, WhenTheDeadlineIsOverTheSameDatasetIsStillTheLatest) {
 TEST_F(PrefixAwayTest, AFileThatCannotBeReadWhileThePrefixIsInReachGivesWayToAnOlderCheckpoint) {
   FakeClient client(harness_);
   ASSERT_SAYS(client.Open({}), local::OK, "");
-  prefix_disk_.FailOn({.path_part = file_, .times = kForGood});
   Memory back = Blank(memory_);
-  const std::uint64_t call = client.SendRestore(newer_, back);
-  auto restored = std::async(std::launch::async, [&] { return client.TakeRestore(call, back); });
-  EXPECT_TRUE(AwaitTries(2));
-  Pass(std::chrono::seconds(10));
-  EXPECT_EQ(restored.get().code, local::RETRY);
+  ASSERT_NO_FATAL_FAILURE(ExpectNewerGivesWay(client, back));
   EXPECT_EQ(client.Latest().latest().dataset(), older_);
   EXPECT_EQ(client.Restore(older_, back).code, local::OK);
 }
@@ -116,13 +120,8 @@ TEST_F(PrefixAwayTest, AFileThatCannotBeReadWhileThePrefixIsInReachGivesWayToAnO
 TEST_F(PrefixAwayTest, WhatGaveWayToAnOlderCheckpointIsRestoredByItsNumberWhenItCanBeReadAgain) {
   FakeClient client(harness_);
   ASSERT_SAYS(client.Open({}), local::OK, "");
-  prefix_disk_.FailOn({.path_part = file_, .times = kForGood});
   Memory back = Blank(memory_);
-  const std::uint64_t call = client.SendRestore(newer_, back);
-  auto restored = std::async(std::launch::async, [&] { return client.TakeRestore(call, back); });
-  EXPECT_TRUE(AwaitTries(2));
-  Pass(std::chrono::seconds(10));
-  ASSERT_EQ(restored.get().code, local::RETRY);
+  ASSERT_NO_FATAL_FAILURE(ExpectNewerGivesWay(client, back));
   prefix_disk_.ClearFaults();
   EXPECT_EQ(client.Latest().latest().dataset(), older_) << "it stays passed over";
   const FakeClient::Restored one = client.Restore(newer_, back);

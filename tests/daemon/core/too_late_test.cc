@@ -39,26 +39,34 @@ class TooLateTest : public ::testing::Test {
     return harness_.IsThere(prefix_disk_, harness_.prefix() + folder + "/commit.cairn");
   }
 
+  // A newer dataset of the same name, which may not replace the older one yet.
+  void ReplaceWithoutANote(FakeClient& client) {
+    older_ = MakeFile(client, 1);
+    ASSERT_SAYS(client.Wait(older_, local::PREFIX), local::OK, "");
+    cache_disk_.FailOn(
+        {.path_part = "flush.cairn", .times = UINT64_MAX, .status = absl::ResourceExhaustedError("full")});
+    newer_ = MakeFile(client, 2);
+    waits_ = client.SendWait(newer_, local::PREFIX);
+    ASSERT_TRUE(harness_.Eventually([&] { return harness_.Warned("cannot be noted"); }));
+  }
+
   FakeDisk cache_disk_, prefix_disk_;
   CoreHarness harness_{&cache_disk_, &prefix_disk_};
+  DatasetId older_ = 0, newer_ = 0;
+  std::uint64_t waits_ = 0;  // for the newer one on the prefix
 };
 
 // The next daemon would take the older one for removed, and would give it up in the cache, too.
 TEST_F(TooLateTest, NobodyGivesWayBeforeThisNodeHasNotedToWhom) {
   FakeClient client(harness_);
   ASSERT_SAYS(client.Open({}), local::OK, "");
-  const DatasetId older = MakeFile(client, 1);
-  ASSERT_SAYS(client.Wait(older, local::PREFIX), local::OK, "");
-  cache_disk_.FailOn({.path_part = "flush.cairn", .times = UINT64_MAX, .status = absl::ResourceExhaustedError("full")});
-  const DatasetId newer = MakeFile(client, 2);
-  const std::uint64_t waits = client.SendWait(newer, local::PREFIX);
-  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Warned("cannot be noted"); }));
-  EXPECT_FALSE(client.HasReply(waits));
-  EXPECT_FALSE(IsCommitted(newer));
-  EXPECT_TRUE(IsCommitted(older));
+  ASSERT_NO_FATAL_FAILURE(ReplaceWithoutANote(client));
+  EXPECT_FALSE(client.HasReply(waits_));
+  EXPECT_FALSE(IsCommitted(newer_));
+  EXPECT_TRUE(IsCommitted(older_));
   cache_disk_.ClearFaults();
-  EXPECT_SAYS(client.Next(waits), local::OK, "");
-  EXPECT_TRUE(IsCommitted(newer));
+  EXPECT_SAYS(client.Next(waits_), local::OK, "");
+  EXPECT_TRUE(IsCommitted(newer_));
 }
 
 // Nothing would leave a cache that is full, and it would stay full.
@@ -68,12 +76,7 @@ TEST_F(TooLateTest, WhatReplacesNobodyDoesNotWaitForTheNote) {
   ASSERT_TRUE(harness_.Start().ok());
   FakeClient client(harness_);
   ASSERT_SAYS(client.Open({}), local::OK, "");
-  const DatasetId older = MakeFile(client, 1);
-  ASSERT_SAYS(client.Wait(older, local::PREFIX), local::OK, "");
-  cache_disk_.FailOn({.path_part = "flush.cairn", .times = UINT64_MAX, .status = absl::ResourceExhaustedError("full")});
-  const DatasetId newer = MakeFile(client, 2);
-  const std::uint64_t waits = client.SendWait(newer, local::PREFIX);
-  ASSERT_TRUE(harness_.Eventually([&] { return harness_.Warned("cannot be noted"); }));
+  ASSERT_NO_FATAL_FAILURE(ReplaceWithoutANote(client));
   std::atomic<int> reads = 0, tries = 0;
   prefix_disk_.SetHook([&](FakeOp op, const std::string& path) {
     reads += (op == FakeOp::kRead || op == FakeOp::kWrite) && path.find("/out/") != std::string::npos;
@@ -83,11 +86,11 @@ TEST_F(TooLateTest, WhatReplacesNobodyDoesNotWaitForTheNote) {
   EXPECT_EQ(reads, 0) << "what is copied stays so";
   const DatasetId of_nobody_else = MakeFile(client, 3, "other/y");
   EXPECT_SAYS(client.Wait(of_nobody_else, local::PREFIX), local::OK, "");
-  EXPECT_FALSE(IsCommitted(newer));
-  EXPECT_TRUE(IsCommitted(older));
+  EXPECT_FALSE(IsCommitted(newer_));
+  EXPECT_TRUE(IsCommitted(older_));
   cache_disk_.ClearFaults();
-  EXPECT_SAYS(client.Next(waits), local::OK, "");
-  EXPECT_TRUE(IsCommitted(newer));
+  EXPECT_SAYS(client.Next(waits_), local::OK, "");
+  EXPECT_TRUE(IsCommitted(newer_));
   cache_disk_.SetHook(nullptr);
   prefix_disk_.SetHook(nullptr);
 }
